@@ -2,6 +2,7 @@ package chat
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,14 @@ func (r *run) attributeOf(v any, name string) (any, bool) {
 		return v.attributes.get(name)
 	case *loop:
 		return v.attribute(r, name)
+	case *function:
+		if v.macro != nil {
+			return v.macro.attribute(name)
+		}
+	case tuple:
+		if at := slices.Index([]string{"grouper", "list"}, name); at >= 0 && len(v) == 2 && is[list](v[1]) { // of groupby
+			return v[at], true
+		}
 	}
 	if strings.HasPrefix(name, "__") || isMutating(v, name) {
 		return r.missing("attribute '" + name + "' of " + kindOf(v) + " is not safe"), true

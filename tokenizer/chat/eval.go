@@ -146,8 +146,12 @@ func contains(v, x any) bool {
 		_, ok := d.get(x)
 		return ok
 	}
-	for _, y := range each(v) {
+	all := each(v)
+	for i, y := range all {
 		if same(x, y) || equal(x, y) {
+			if g, ok := v.(*generator); ok {
+				g.rest = all[i+1:]
+			}
 			return true
 		}
 	}

@@ -59,16 +59,19 @@ func (n *forStmt) exec(r *run, s *scope, out *boundedText) signal {
 		}
 		l.items = append(l.items, v)
 	}
+	ended := false // an iteration, without break or continue
 	for l.at = range l.items {
 		r.take(0)
 		in := s.inner()
 		in.vars["loop"] = l
 		n.target.assign(r, in, l.items[l.at])
-		if execAll(r, in, out, n.body) == breakLoop {
+		sig := execAll(r, in, out, n.body)
+		if sig == breakLoop {
 			break
 		}
+		ended = ended || sig == goOn
 	}
-	if len(l.items) == 0 {
+	if !ended { // as in jinja2, not only if there are no items
 		return execAll(r, s.inner(), out, n.otherwise)
 	}
 	return goOn
@@ -162,7 +165,7 @@ func (n *callStmt) exec(r *run, s *scope, out *boundedText) signal {
 
 // bind makes a function of a macro in the scope in which it is written.
 func (m *macroDef) bind(s *scope) *function {
-	return &function{name: m.name, macro: true, call: func(r *run, p params) any {
+	return &function{name: m.name, macro: m, call: func(r *run, p params) any {
 		r.take(0)
 		if r.depth >= maxMacroDepth {
 			fail("calls macros deeper than %d", maxMacroDepth)
@@ -173,23 +176,51 @@ func (m *macroDef) bind(s *scope) *function {
 	}}
 }
 
+// attribute is what a template can ask of a macro.
+func (m *macroDef) attribute(name string) (any, bool) {
+	switch name {
+	case "name":
+		if m.anonymous {
+			return nil, true
+		}
+		return m.name, true
+	case "arguments":
+		out := tuple{}
+		for _, p := range m.params {
+			out = append(out, p)
+		}
+		return out, true
+	case "catch_kwargs":
+		return m.uses["kwargs"], true
+	case "catch_varargs":
+		return m.uses["varargs"], true
+	case "caller":
+		return m.uses["caller"], true
+	}
+	return nil, false
+}
+
 // scope holds a macro's parameters.
 func (m *macroDef) scope(r *run, s *scope, p params) *scope {
 	in := s.inner()
+	var left []int // those that are not given
 	for i, name := range m.params {
 		v, named := p.named[name]
-		d := i - len(m.params) + len(m.defaults)
 		switch {
 		case i < len(p.args):
 			if v = p.args[i]; named {
 				fail("macro %s: argument %.40q is given twice", m.name, name)
 			}
-		case !named && d >= 0:
-			v = m.defaults[d].eval(r, in)
 		case !named:
 			v = r.missing("parameter '" + name + "' was not provided")
+			left = append(left, i)
 		}
 		in.vars[name] = v
+	}
+	for _, i := range left { // a default sees all parameters
+		if d := i - len(m.params) + len(m.defaults); d >= 0 {
+			in.vars[m.params[i]] = m.defaults[d].eval(r, in)
+		}
 	}
 	m.others(r, in, p)
 	return in

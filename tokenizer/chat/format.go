@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -12,6 +13,7 @@ import (
 type formatSpec struct {
 	fill      rune
 	align     byte // < > ^ =, or 0
+	zero      bool // = is meant by a zero before the width
 	sign      byte // + - space, or 0
 	alternate bool // 0x before hexadecimal digits
 	comma     string
@@ -53,10 +55,10 @@ func parseSpec(s string) formatSpec {
 	}
 	f := formatSpec{fill: ' ', alternate: m[4] != "", comma: m[7], width: atoi(m[6], 0), precision: atoi(m[8], -1)}
 	if m[5] != "" {
-		f.fill, f.align = '0', '='
+		f.fill, f.align, f.zero = '0', '=', true
 	}
 	if m[2] != "" {
-		f.align = m[2][0]
+		f.align, f.zero = m[2][0], false
 	}
 	if m[1] != "" {
 		f.fill, _ = utf8.DecodeRuneInString(m[1])
@@ -96,24 +98,17 @@ func (f formatSpec) text(s string) string {
 	return padded(s, f.fill, align, f.width)
 }
 
-// number writes a number whose digits are given without their sign.
-func (f formatSpec) number(digits string, negative bool) string {
-	sign := ""
+// number writes a number whose digits are given without their sign and prefix.
+func (f formatSpec) number(prefix, digits string, negative bool) string {
+	sign := prefix
 	switch {
 	case negative:
-		sign = "-"
+		sign = "-" + prefix
 	case f.sign == '+' || f.sign == ' ':
-		sign = string(f.sign)
+		sign = string(f.sign) + prefix
 	}
 	if f.comma != "" {
-		whole, rest := digits, ""
-		if i := strings.IndexAny(digits, ".e%"); i >= 0 {
-			whole, rest = digits[:i], digits[i:]
-		}
-		for i := len(whole) - 3; i > 0; i -= 3 {
-			whole = whole[:i] + f.comma + whole[i:]
-		}
-		digits = whole + rest
+		digits = f.grouped(digits, f.width-len(sign))
 	}
 	switch f.align {
 	case '=':
@@ -124,16 +119,56 @@ func (f formatSpec) number(digits string, negative bool) string {
 	return padded(sign+digits, f.fill, f.align, f.width)
 }
 
+// grouped puts separators between the digits before a point. Zeros that fill up to a width are separated too.
+func (f formatSpec) grouped(digits string, width int) string {
+	whole, rest := digits, ""
+	if i := strings.IndexFunc(digits, func(r rune) bool { return !unicode.Is(unicode.ASCII_Hex_Digit, r) || r == 'e' && f.verb != 'x' }); i >= 0 {
+		whole, rest = digits[:i], digits[i:]
+	}
+	if whole == "" { // inf or nan
+		return digits
+	}
+	size := 3
+	if f.verb != 0 && strings.IndexByte("boxX", f.verb) >= 0 {
+		size = 4
+	}
+	if f.align == '=' && f.fill == '0' {
+		width -= len(rest)
+		n := max(width*size/(size+1), len(whole))
+		for n+(n-1)/size < width {
+			n++
+		}
+		whole = strings.Repeat("0", n-len(whole)) + whole
+	}
+	var out strings.Builder
+	for i := range len(whole) {
+		if left := len(whole) - i; i > 0 && left%size == 0 {
+			out.WriteString(f.comma)
+		}
+		out.WriteByte(whole[i])
+	}
+	return out.String() + rest
+}
+
 // value writes a value by its type and the verb.
 func (f formatSpec) value(v any) string {
 	if s, ok := isText(v); ok {
-		if f.verb != 0 && f.verb != 's' || f.align == '=' || f.sign != 0 || f.comma != "" {
+		if f.zero {
+			f.align = '<'
+		}
+		if f.verb != 0 && f.verb != 's' || f.align == '=' || f.sign != 0 || f.comma != "" || f.alternate {
 			fail("format: a text as %q", string(rune(f.verb)))
 		}
 		return f.text(s)
 	}
 	n, isInteger := isInt(v)
 	if isInteger && (f.verb == 0 || strings.IndexByte("dboxXcn", f.verb) >= 0) {
+		if f.precision >= 0 {
+			fail("format: an integer with a precision")
+		}
+		if f.verb == 'c' && f.sign != 0 || f.comma == "," && strings.IndexByte("boxXcn", f.verb) >= 0 || f.comma != "" && (f.verb == 'c' || f.verb == 'n') {
+			fail("format: an integer as %q with a sign or with separators", string(rune(f.verb)))
+		}
 		return f.integer(n)
 	}
 	if x, ok := isNumber(v); ok {
@@ -167,10 +202,10 @@ func (f formatSpec) integer(n int) string {
 	if f.precision > len(digits) {
 		digits = strings.Repeat("0", f.precision-len(digits)) + digits
 	}
-	if f.alternate {
-		digits = prefix + digits
+	if !f.alternate {
+		prefix = ""
 	}
-	return f.number(digits, n < 0)
+	return f.number(prefix, digits, n < 0)
 }
 
 func (f formatSpec) float(x float64) string {
@@ -180,6 +215,9 @@ func (f formatSpec) float(x float64) string {
 	}
 	if precision > 400 {
 		fail("format: %d digits", precision)
+	}
+	if f.alternate && (precision == 0 || verb == 'g' || verb == 'G') {
+		fail("format: # with a float")
 	}
 	negative := math.Signbit(x) && !math.IsNaN(x)
 	size := math.Abs(x)
@@ -205,7 +243,7 @@ func (f formatSpec) float(x float64) string {
 	if verb == 'F' || verb == 'E' || verb == 'G' {
 		digits = strings.ToUpper(digits)
 	}
-	return f.number(digits+unit, negative)
+	return f.number("", digits+unit, negative)
 }
 
 // general is %g: an exponent for very large and very small numbers, and no zeros at the end.

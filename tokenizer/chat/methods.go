@@ -54,7 +54,7 @@ func init() { // join and replace refer to filters, which refer to methods
 		"ljust":        {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '<', a) }},
 		"rjust":        {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '>', a) }},
 		"center":       {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '^', a) }},
-		"isdigit":      plain(func(s string) any { return every(s, unicode.IsDigit) }),
+		"isdigit":      plain(func(s string) any { return every(s, isDigit) }),
 		"isdecimal":    plain(func(s string) any { return every(s, unicode.IsDigit) }),
 		"isnumeric":    plain(func(s string) any { return every(s, unicode.IsNumber) }),
 		"isalpha":      plain(func(s string) any { return every(s, unicode.IsLetter) }),
@@ -227,6 +227,19 @@ func every(s string, f func(rune) bool) bool {
 }
 
 // zeroFill is str.zfill: zeros after the sign.
+// raisedDigits are digits that are not decimal: raised, lowered, in circles and the like.
+var raisedDigits = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0xb2, 0xb3, 1}, {0xb9, 0xb9, 1}, {0x1369, 0x1371, 1}, {0x19da, 0x19da, 1}, {0x2070, 0x2070, 1}, {0x2074, 0x2079, 1},
+		{0x2080, 0x2089, 1}, {0x2460, 0x2468, 1}, {0x2474, 0x247c, 1}, {0x2488, 0x2490, 1}, {0x24ea, 0x24ea, 1}, {0x24f5, 0x24fd, 1},
+		{0x24ff, 0x24ff, 1}, {0x2776, 0x277e, 1}, {0x2780, 0x2788, 1}, {0x278a, 0x2792, 1},
+	},
+	R32:         []unicode.Range32{{0x10a40, 0x10a43, 1}, {0x10e60, 0x10e68, 1}, {0x11052, 0x1105a, 1}, {0x1f100, 0x1f10a, 1}},
+	LatinOffset: 2,
+}
+
+func isDigit(r rune) bool { return unicode.IsDigit(r) || unicode.Is(raisedDigits, r) }
+
 func zeroFill(s string, width any) string {
 	sign := ""
 	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {

@@ -126,4 +126,6 @@ type macroDef struct {
 	defaults []expr // of the last parameters
 	body     []stmt
 	uses     map[string]bool // of the names caller, varargs and kwargs
+
+	anonymous bool // the body of a call block
 }

@@ -231,7 +231,7 @@ func (p *blockParser) macroStatement() stmt {
 }
 
 func (p *blockParser) callStatement() stmt {
-	m := &macroDef{name: "caller"}
+	m := &macroDef{name: "caller", anonymous: true}
 	if p.now().is("(") {
 		p.signature(m)
 	}

@@ -99,7 +99,7 @@ func nameOf(v any) string {
 	case *loop:
 		return fmt.Sprintf("<LoopContext %d/%d>", v.at+1, len(v.items))
 	case *function:
-		if v.macro {
+		if v.macro != nil {
 			return "<Macro " + PythonQuote(v.name) + ">"
 		}
 		return "<function " + v.name + ">"

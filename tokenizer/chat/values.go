@@ -36,7 +36,7 @@ type (
 	namespace struct{ attributes *dict }
 	function  struct {
 		name  string
-		macro bool
+		macro *macroDef // nil for others
 		call  func(r *run, p params) any
 	}
 )

@@ -593,6 +593,38 @@ W['upper'] is defined
 Z[1:]
 N[1.5:]
 N[::0]
+'{:_x}|{:_b}|{:#_x}|{:012_x}|{:#012_b}|{:-#010_X}|{:_o}'.format(1234567, 1234567, 1234567, 1234567, 5, 255, 123456)
+'{:012,.1f}|{:010,}|{:011,}|{:09,}|{:+012,d}|{:012,}|{:013,.2f}|{:06,}|{:08,}'.format(1234.5, 1234567, 1234567, 123, 1234, -1234, -1234.567, 1234, 1234)
+'{:=12,}|{:0=12,}|{:*=12,}|{:0>12,}|{:<012,}|{:>012}|{:^#10x}'.format(1234, 1234, 1234, 1234, 1234, 1234, 255)
+'{:#x}|{:#06x}|{:#b}|{:#}|{:#d}|{:#X}|{:06c}'.format(255, 255, 5, 5, 5, 255, 65)
+'{:05}|{:<05}|{:>05}|{:05}'.format('ab', 'ab', 'ab', 1.5)
+'{:_g}|{:,e}|{:,%}|{:_f}|{:,}'.format(1234567.5, 1234567.5, 1234.5, 1234567.5, 0.5)
+'%#06x|%#6x|%#o|%-#8x|%+06d|%06.2f|% 06d|%#05.3x|%06.3d' % (255, 255, 8, 255, 5, 1.5, 5, 5, 5)
+'{:.3d}'.format(5)
+'{:,.3d}'.format(5)
+'{:.3}'.format(5)
+'{:.3x}'.format(5)
+'{:,x}'.format(5)
+'{:,b}'.format(5)
+'{:,c}'.format(65)
+'{:,n}'.format(5)
+'{:_n}'.format(5)
+'{:_c}'.format(65)
+'{:+c}'.format(65)
+'{:#s}'.format('a')
+'{:=5}'.format('a')
+['²', '12', '١', '½', '一', '', '①5', '⁹', 'a', '𐩀'] | map('string') | map('length') | list
+'²'.isdigit(), '²'.isdecimal(), '²'.isnumeric(), '½'.isdigit(), '①5'.isdigit(), '¹'.isdigit(), '³'.isdigit(), 'º'.isdigit(), '𐩀'.isdigit(), '⁹'.isdecimal()
+(L | groupby('r'))[0].grouper, (L | groupby('r') | first).list | length
+L | groupby('r') | map(attribute='grouper') | list
+L | groupby('r') | map(attribute='list') | map('length') | list
+'xyx'.strip('yx'), 'aéb'.strip('ébq'), 'aéb'.lstrip('aé'), 'aéb'.rstrip('b'), 'ab'.strip('')
+T | wordcount, '' | wordcount, '_a b-c é1' | wordcount
+{(1, ('a', 2)): 1, (1, ('a', 2.0)): 2, ((1, 'a'), 2): 3, (1, 'a', 2): 4, ('1', 'a', 2): 5, ((1,), 'a'): 6}
+('a', ('b',)) in {('a', ('b',)): 1}, ('a', 'b') in {('a', ('b',)): 1}, (('a',), 'b') in {('a', ('b',)): 1}
+(H | safe) and 1, ('' | safe) or 2, not ('' | safe)
+L | sort(attribute='r,n') | map(attribute='n') | list
+'éab'[1], 'éab'[-1], 'éab'[0], '日本'[1]
 """
 
 # In both kinds of templates.
@@ -703,6 +735,29 @@ it's {{ '\\' }} it's \\ {{ "'\\" }} { ' {# it's '\\ #} '
 {{ 1234 | round(-1) }}{{ 25.0 | round(-1) }}{{ 35 | round(-1) }}{{ {1 == 2: 3 == 3} | length }}{{ ('a' * 100000) | replace('a', 'b' * 100, 0) | length }}
 {{ '\xg' }}
 {{ '\u12' }}
+{% for x in 'ab' %}{% continue %}{% else %}e{% endfor %}
+{% for x in 'ab' %}{% break %}{% else %}e{% endfor %}
+{% for x in 'ab' %}{% if loop.first %}{% continue %}{% endif %}{% break %}{% else %}e{% endfor %}
+{% for x in 'ab' %}{% if loop.first %}{% continue %}{% endif %}{% else %}e{% endfor %}
+{% for x in 'ab' %}{% if not loop.first %}{% break %}{% endif %}{% else %}e{% endfor %}
+{% for x in 'ab' if x == 'b' %}{{ x }}{% continue %}{% else %}e{% endfor %}
+{% for x in 'ab' %}{{ x }}{% for y in 'c' %}{% continue %}{% endfor %}{% else %}e{% endfor %}
+{% set g = [1, 2, 3] | select('odd') %}{{ 1 in g }}{{ g | list }}
+{% set g = [1, 2, 3] | reverse %}{{ 2 not in g }}{{ g | list }}{{ 1 in g }}
+{% set g = [1, 2, 3] | reverse %}{{ 9 in g }}{{ g | list }}
+{% set y = 7 %}{% macro a(x=y, y=1) %}{{ x }}{{ y }}{% endmacro %}{{ a(y=2) }}
+{% set y = 7 %}{% macro a(x=y, y=1) %}{{ x is defined }}{{ y }}{% endmacro %}{{ a() }}
+{% set x = 5 %}{% macro a(x=x) %}{{ x is defined }}{% endmacro %}{{ a() }}{{ a(3) }}
+{% set x = 5 %}{% macro a(x=x+1) %}{{ x }}{% endmacro %}{{ a() }}
+{% macro a(x, y=x ~ '!', z=y) %}{{ y }}{{ z }}{% endmacro %}{{ a('q') }}{{ a('q', z=1) }}
+{% macro m(a, b=1) %}{{ caller() }}{{ kwargs }}{{ varargs }}{% endmacro %}{{ m.name }}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.catch_varargs }}{{ m.caller }}{{ m.zz is defined }}
+{% macro m() %}{% endmacro %}{{ m.name }}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.catch_varargs }}{{ m.caller }}
+{% macro m() %}{{ caller.name }}{{ caller.arguments }}{% endmacro %}{% call(q) m() %}{% endcall %}
+{% set x = 1 %}{% macro m() %}{{ x }}{% endmacro %}{% set x = 2 %}{{ m() }}
+{% set x = 1 %}{% with x = 2, y = x %}{{ x }}{{ y }}{% set x = 3 %}{{ x }}{% endwith %}{{ x }}
+{% macro m(a) %}{{ caller() }}{% endmacro %}{% set v = 1 %}{% call m(5) %}{{ v }}{% set v = 2 %}{{ v }}{% endcall %}{{ v }}
+{% for i in [1, 2] %}{% macro z() %}{{ i }}{% endmacro %}{{ z() }}{% endfor %}{{ z is defined }}
+{% for x in [1, 2, 3] | map('string') %}{{ loop.index }}{{ loop.last }}{{ loop.revindex }}{{ loop.length }}{% endfor %}
 """
 
 # In text templates: a chat template does not tell None from what is undefined.
