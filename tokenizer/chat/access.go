@@ -45,9 +45,7 @@ func (r *run) attributeOf(v any, name string) (any, bool) {
 
 // item is v[key]: an item, or else an attribute.
 func (r *run) item(v, key any) any {
-	if is[tuple](key) {
-		r.checkTime() // its hash may take long
-	}
+	r.beforeHash(key)
 	if s, ok := isText(v); ok {
 		r.take(len(s))
 	}
@@ -97,7 +95,11 @@ func short(v any) string {
 // nth is an item of a sequence by its place.
 func nth(v any, i int) (any, bool) {
 	if s, ok := isText(v); ok {
-		return string([]rune(s)[i]), true
+		for _, c := range s {
+			if i--; i < 0 {
+				return string(c), true
+			}
+		}
 	}
 	if list, _, ok := seqItems(v); ok {
 		return list[i], true

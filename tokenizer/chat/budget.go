@@ -9,7 +9,7 @@ import (
 // budget is what one rendering may still use.
 type budget struct {
 	steps, work int
-	depth       int // of macro calls
+	depth       int // of calls of macros, and of map in map
 	end         time.Time
 	now         time.Time
 }
@@ -42,10 +42,36 @@ func (b *budget) take(n int) {
 	}
 }
 
+// use charges for n bytes that are not a value of the template.
+func (b *budget) use(n int) {
+	if b.work -= n; b.work < 0 {
+		fail("makes more than %d bytes", maxWork)
+	}
+}
+
 // checkTime fails if the time is over.
 func (b *budget) checkTime() {
 	if time.Now().After(b.end) {
 		fail("%w", errLate)
+	}
+}
+
+// enter begins a call that may call itself again, and returns what ends it.
+func (b *budget) enter() (leave func()) {
+	if b.depth >= maxMacroDepth {
+		fail("calls macros or filters deeper than %d", maxMacroDepth)
+	}
+	b.depth++
+	return func() { b.depth-- }
+}
+
+// perItem is how much more memory a list needs than its printed size.
+const perItem = 4
+
+// beforeHash looks at the time before a key is looked up whose hash may take long.
+func (b *budget) beforeHash(key any) {
+	if s, ok := isText(key); is[tuple](key) || ok && len(s) > 1000 {
+		b.checkTime()
 	}
 }
 
@@ -54,6 +80,9 @@ func (b *budget) made(v any) any {
 	left := maxValue
 	if err := measure(v, 0, &left); err != nil {
 		fail("%w", err)
+	}
+	if _, ok := isText(v); !ok {
+		b.work -= (perItem - 1) * (maxValue - left)
 	}
 	b.take(maxValue - left)
 	return v

@@ -20,11 +20,12 @@ const (
 	maxTagTokens  = 2000    // tokens in one tag, which bounds the nesting of an expression
 	maxBlocks     = 100     // nested blocks
 	maxMacroDepth = 32
-	maxItems      = 1 << 16 // items of a list to iterate over
-	maxValue      = 4 << 20 // printed bytes of one value
-	maxNesting    = 100     // of lists and dicts in a value
-	maxSteps      = 1 << 17 // operations of one rendering
-	maxWork       = 1 << 28 // bytes produced by one rendering, discarded ones included
+	maxItems      = 1 << 16      // items of a list to iterate over
+	maxValue      = 4 << 20      // printed bytes of one value
+	maxListed     = maxValue / 8 // items of a list that is made
+	maxNesting    = 100          // of lists and dicts in a value
+	maxSteps      = 1 << 17      // operations of one rendering
+	maxWork       = 1 << 28      // bytes produced by one rendering, discarded ones included
 	maxTime       = 2 * time.Second
 )
 

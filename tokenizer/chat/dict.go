@@ -13,7 +13,7 @@ type (
 	tupleKey     string // its text
 )
 
-func newDict() *dict { return &dict{at: map[any]int{}} }
+func newDict() *dict { return &dict{} }
 
 // hash is a value that is the same for equal keys; ok is false for one that cannot be a key.
 func hash(key any) (h any, ok bool) {
@@ -27,13 +27,8 @@ func hash(key any) (h any, ok bool) {
 		return key, true
 	case tuple:
 		var text strings.Builder
-		for _, x := range key {
-			h, ok := hash(x)
-			if !ok {
-				return nil, false
-			}
-			one := fmt.Sprint(h)
-			fmt.Fprintf(&text, "%T %d %s,", h, len(one), one)
+		if !writeHash(&text, key) {
+			return nil, false
 		}
 		return tupleKey(text.String()), true
 	case *undefined:
@@ -49,6 +44,27 @@ func hash(key any) (h any, ok bool) {
 		return n, true
 	}
 	return key, true
+}
+
+// writeHash writes what is the same for equal tuples only.
+func writeHash(w *strings.Builder, t tuple) bool {
+	w.WriteByte('(')
+	for _, x := range t {
+		if inner, ok := x.(tuple); ok {
+			if !writeHash(w, inner) {
+				return false
+			}
+			continue
+		}
+		h, ok := hash(x)
+		if !ok {
+			return false
+		}
+		one := fmt.Sprint(h)
+		fmt.Fprintf(w, "%T %d %s,", h, len(one), one)
+	}
+	w.WriteByte(')')
+	return true
 }
 
 // get is the value of a key.
@@ -73,6 +89,9 @@ func (d *dict) set(key, value any) {
 	if i, ok := d.at[h]; ok {
 		d.values[i] = value
 		return
+	}
+	if d.at == nil { // empty ones may be many
+		d.at = map[any]int{}
 	}
 	d.at[h] = len(d.keys)
 	d.keys, d.values = append(d.keys, key), append(d.values, value)

@@ -52,7 +52,9 @@ func (n *tupleExpr) eval(r *run, s *scope) any { return r.made(tuple(evalAll(r, 
 func (n *dictExpr) eval(r *run, s *scope) any {
 	d := newDict()
 	for i, k := range n.keys {
-		d.set(k.eval(r, s), n.values[i].eval(r, s))
+		key := k.eval(r, s)
+		r.beforeHash(key)
+		d.set(key, n.values[i].eval(r, s))
 	}
 	return r.made(d)
 }
@@ -235,6 +237,7 @@ func (n *callExpr) eval(r *run, s *scope) any {
 func (r *run) call(f any, p params) any {
 	switch f := f.(type) {
 	case *function:
+		r.checkTime() // a small result may take long
 		return r.made(f.call(r, p))
 	case *undefined:
 		f.fail()
@@ -249,6 +252,7 @@ func (n *filterExpr) eval(r *run, s *scope) any {
 
 // filter applies a filter.
 func (r *run) filter(name string, v any, p params) any {
+	r.checkTime() // a small result may take long
 	f := filters[name]
 	if f == nil {
 		fail("filter %.40q is not supported", name)

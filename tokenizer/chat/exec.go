@@ -107,6 +107,7 @@ func (t *target) assign(r *run, s *scope, v any) {
 		if !ok {
 			fail("set: %s is not a namespace", t.name)
 		}
+		r.checkTime()
 		left := maxValue
 		if err := measure(v, 1, &left); err != nil { // one level down: a namespace must not contain a namespace
 			fail("set %s.%s: %w", t.name, t.attribute, err)
@@ -167,11 +168,7 @@ func (n *callStmt) exec(r *run, s *scope, out *boundedText) signal {
 func (m *macroDef) bind(s *scope) *function {
 	return &function{name: m.name, macro: m, call: func(r *run, p params) any {
 		r.take(0)
-		if r.depth >= maxMacroDepth {
-			fail("calls macros deeper than %d", maxMacroDepth)
-		}
-		r.depth++
-		defer func() { r.depth-- }()
+		defer r.enter()()
 		return text(r, m.scope(r, s, p), m.body)
 	}}
 }

@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// maxPercent is the most that is read of a percent sign, a key, flags and widths.
+const maxPercent = 1000
+
 // formatFilter is the filter format, which uses percent signs.
 func formatFilter(r *run, v any, p params) any {
 	if len(p.args) > 0 && len(p.names) > 0 {
@@ -39,7 +42,7 @@ func percent(r *run, format string, v any) any {
 			break
 		}
 		out.print(format[:i])
-		m := percentForm.FindStringSubmatch(format[i:])
+		m := percentForm.FindStringSubmatch(format[i:min(i+maxPercent, len(format))])
 		if m == nil {
 			fail("the format ends in %%")
 		}

@@ -30,7 +30,7 @@ func init() { // map refers to filters
 		"safe":   func(_ *run, v any, _ params) any { return markup(str(v)) },
 		"string": func(_ *run, v any, _ params) any { return softText(v) },
 		"trim": func(_ *run, v any, p params) any {
-			return strip(str(v), p.bind("trim", 0, "chars")[0], strings.Trim, strings.TrimFunc)
+			return strip(str(v), p.bind("trim", 0, "chars")[0], strings.TrimFunc)
 		},
 		"replace": func(r *run, v any, p params) any {
 			return r.replaced(str(v), p.bind("replace", 2, "old", "new", "count"))
@@ -245,9 +245,7 @@ func indent(r *run, v any, p params) any {
 // wordCount counts runs of letters, digits and underscores.
 func wordCount(_ *run, v any, p params) any {
 	p.bind("wordcount", 0)
-	return len(strings.FieldsFunc(str(v), func(r rune) bool {
-		return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r)
-	}))
+	return countWords(str(v), func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) })
 }
 
 // round is Python's: halves go to the even neighbour, and a whole number stays one. floor and ceil always give floats.

@@ -16,7 +16,8 @@ func (r *run) path(v, by any) any {
 		}
 		return r.item(v, by)
 	}
-	for _, part := range strings.Split(s, ".") {
+	r.checkTime()
+	for _, part := range partsOf(s, ".") {
 		if n, err := strconv.Atoi(part); err == nil {
 			v = r.item(v, n)
 		} else {
@@ -24,6 +25,14 @@ func (r *run) path(v, by any) any {
 		}
 	}
 	return v
+}
+
+// partsOf splits what an attribute is given by. No value is nested deeper than the most parts.
+func partsOf(attribute, sep string) []string {
+	if n := strings.Count(attribute, sep) + 1; n > maxNesting {
+		fail("an attribute of %d parts, at most %d are read", n, maxNesting)
+	}
+	return strings.Split(attribute, sep)
 }
 
 // folded is a text in lower case unless case matters; other values stay as they are.
@@ -39,6 +48,9 @@ func (r *run) sortBy(all []any, reverse any, key func(any) any) []any {
 	keys := make([]any, len(all))
 	order := make([]int, len(all))
 	for i, x := range all {
+		if i%1000 == 0 {
+			r.checkTime()
+		}
 		keys[i], order[i] = key(x), i
 	}
 	n := 0
@@ -60,11 +72,15 @@ func (r *run) sortBy(all []any, reverse any, key func(any) any) []any {
 
 func sorted(r *run, v any, p params) any {
 	a := p.bind("sort", 0, "reverse", "case_sensitive", "attribute")
-	return list(r.sortBy(each(v), a[0], func(x any) any {
-		by := []any{a[2]}
-		if s, ok := isText(a[2]); ok {
-			by = split(s, ",", nil, false)
+	by := []any{a[2]}
+	if s, ok := isText(a[2]); ok {
+		by = nil
+		for _, path := range partsOf(s, ",") {
+			by = append(by, path)
 		}
+	}
+	return list(r.sortBy(each(v), a[0], func(x any) any {
+		r.use(128 * len(by))
 		keys := make(list, len(by)) // of equal items no order is asked, whatever they are
 		for i, path := range by {
 			keys[i] = folded(r.path(x, path), a[1])
@@ -150,6 +166,7 @@ func mapFilter(r *run, v any, p params) any {
 			fail("map needs a filter or an attribute")
 		}
 		name := textOf("map", p.args[0])
+		defer r.enter()() // it may be map
 		for i, x := range all {
 			all[i] = r.filter(name, x, params{p.args[1:], p.names, p.named})
 		}
@@ -172,7 +189,7 @@ func (r *run) pathOr(v, by, otherwise any) any {
 	parts := []any{by}
 	if ok {
 		parts = nil
-		for _, part := range strings.Split(s, ".") {
+		for _, part := range partsOf(s, ".") {
 			parts = append(parts, part)
 		}
 	}

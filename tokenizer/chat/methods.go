@@ -31,9 +31,9 @@ var textMethods map[string]textMethod
 
 func init() { // join and replace refer to filters, which refer to methods
 	textMethods = map[string]textMethod{
-		"strip":        {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.Trim, strings.TrimFunc) }},
-		"lstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimLeft, strings.TrimLeftFunc) }},
-		"rstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimRight, strings.TrimRightFunc) }},
+		"strip":        {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimFunc) }},
+		"lstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimLeftFunc) }},
+		"rstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimRightFunc) }},
 		"startswith":   {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasPrefix) }},
 		"endswith":     {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasSuffix) }},
 		"find":         {1, bounded, func(_ *run, s string, a []any) any { return found(s, a, strings.Index) }},
@@ -175,11 +175,16 @@ func (r *run) listMethod(of []any, name string, p params) any {
 // isSpace is str.isspace of a character: Unicode's white space and the four separators of ASCII.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-func strip(s string, cut any, set func(string, string) string, space func(string, func(rune) bool) string) string {
-	if cut != nil {
-		return set(s, textOf("strip", cut))
+// strip removes characters of a set, or white space.
+func strip(s string, cut any, trim func(string, func(rune) bool) string) string {
+	if cut == nil {
+		return trim(s, isSpace)
 	}
-	return space(s, isSpace)
+	set := map[rune]bool{} // both texts may be long
+	for _, r := range textOf("strip", cut) {
+		set[r] = true
+	}
+	return trim(s, func(r rune) bool { return set[r] })
 }
 
 // atEnd is str.startswith and str.endswith: of one text or any of several, within bounds.
@@ -222,11 +227,6 @@ func countText(_ *run, s string, a []any) any {
 	return 0
 }
 
-func every(s string, f func(rune) bool) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
-}
-
-// zeroFill is str.zfill: zeros after the sign.
 // raisedDigits are digits that are not decimal: raised, lowered, in circles and the like.
 var raisedDigits = &unicode.RangeTable{
 	R16: []unicode.Range16{
@@ -240,6 +240,11 @@ var raisedDigits = &unicode.RangeTable{
 
 func isDigit(r rune) bool { return unicode.IsDigit(r) || unicode.Is(raisedDigits, r) }
 
+func every(s string, f func(rune) bool) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
+}
+
+// zeroFill is str.zfill: zeros after the sign.
 func zeroFill(s string, width any) string {
 	sign := ""
 	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {

@@ -11,6 +11,7 @@ func (r *run) arithmetic(op string, x, y any) any {
 	r.take(0)
 	format, isFormat := isText(x)
 	if isFormat && op == "%" {
+		r.checkTime() // it may be long
 		return r.made(percent(r, format, y))
 	}
 	for _, v := range []any{x, y} {
@@ -113,6 +114,9 @@ func integers(op string, x, y int) any {
 	case "//", "%":
 		if y == 0 {
 			fail("division by zero")
+		}
+		if x == math.MinInt && y == -1 && op == "//" {
+			fail("%d // %d has more than 63 bits", x, y)
 		}
 		q, r := x/y, x%y
 		if r != 0 && (r < 0) != (y < 0) { // Python rounds down

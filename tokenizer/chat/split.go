@@ -26,6 +26,8 @@ func splitText(s, sep string, n int, fromRight bool) []string {
 	switch {
 	case sep == "":
 		fail("split: the separator is empty")
+	case (n < 0 || fromRight) && strings.Count(s, sep) >= maxListed || n >= maxListed:
+		fail("%w", errLarge)
 	case n < 0:
 		return strings.Split(s, sep)
 	case !fromRight:
@@ -40,6 +42,9 @@ func splitText(s, sep string, n int, fromRight bool) []string {
 
 // splitSpace splits at white space, at most n times if n is not negative. The rest keeps the white space at its far end.
 func splitSpace(s string, n int, fromRight bool) []string {
+	if countWords(s, func(r rune) bool { return !isSpace(r) }) > maxListed {
+		fail("%w", errLarge)
+	}
 	parts := strings.FieldsFunc(s, isSpace)
 	switch {
 	case n < 0 || len(parts) <= n:
@@ -56,6 +61,19 @@ func splitSpace(s string, n int, fromRight bool) []string {
 		s = strings.TrimLeftFunc(s, isSpace)[len(p):]
 	}
 	return append(parts[:n:n], strings.TrimLeftFunc(s, isSpace))
+}
+
+// countWords counts runs of some characters.
+func countWords(s string, of func(rune) bool) (n int) {
+	inWord := false
+	for _, r := range s {
+		is := of(r)
+		if is && !inWord {
+			n++
+		}
+		inWord = is
+	}
+	return n
 }
 
 // partition is str.partition and str.rpartition.
@@ -83,6 +101,9 @@ const lineEnds = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
 func splitLines(s string, keep bool) list {
 	out := list{}
 	for s != "" {
+		if len(out) > maxListed {
+			fail("%w", errLarge)
+		}
 		i := strings.IndexAny(s, lineEnds)
 		if i < 0 {
 			return append(out, s)

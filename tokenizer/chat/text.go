@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 	"unicode"
@@ -180,13 +181,32 @@ func PythonQuote(s string) string {
 // groupReference is \1 in a replacement, which is ${1} in Go.
 var groupReference = regexp.MustCompile(`\\(\d)`)
 
+// maxMatching bounds a pattern's steps times a text's bytes, which may all be taken.
+const maxMatching = 1 << 26
+
 // regexReplace is Python's re.sub, a filter that the harness's task files may use.
 func regexReplace(r *run, v any, p params) any {
 	a := p.bind("regex_replace", 2, "pattern", "repl")
+	if !r.strict {
+		fail("filter regex_replace is not supported in chat templates")
+	}
 	pattern, err := regexp.Compile(str(a[0]))
 	if err != nil {
 		fail("regex_replace: %w", err)
 	}
-	with := groupReference.ReplaceAllString(strings.ReplaceAll(str(a[1]), "$", "$$"), "${$1}")
-	return pattern.ReplaceAllString(str(v), with)
+	s, with := str(v), str(a[1])
+	if tree, err := syntax.Parse(pattern.String(), syntax.Perl); err == nil {
+		if program, err := syntax.Compile(tree.Simplify()); err == nil && len(program.Inst)*len(s) > maxMatching {
+			fail("regex_replace: a pattern of %d steps for a text of %d bytes", len(program.Inst), len(s))
+		}
+	}
+	references, left := len(groupReference.FindAllString(with, -1)), maxValue-len(s)
+	pattern.ReplaceAllStringFunc(s, func(match string) string {
+		if left -= len(with) + references*len(match); left < 0 {
+			fail("%w", errLarge)
+		}
+		return match
+	})
+	with = groupReference.ReplaceAllString(strings.ReplaceAll(with, "$", "$$"), "${$1}")
+	return pattern.ReplaceAllString(s, with)
 }

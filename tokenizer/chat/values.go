@@ -103,6 +103,8 @@ func truth(v any) bool {
 		return v != 0
 	case string: // length would count its characters
 		return v != ""
+	case markup:
+		return v != ""
 	case *undefined:
 		v.use()
 		return false
@@ -172,8 +174,13 @@ func items(v any) ([]any, bool) {
 	return nil, false
 }
 
+// characters are those of a text, unless their list would be too large.
 func characters(s string) []any {
-	out := make([]any, 0, len(s))
+	n := utf8.RuneCountInString(s)
+	if n > maxListed {
+		fail("%w", errLarge)
+	}
+	out := make([]any, 0, n)
 	for _, r := range s {
 		out = append(out, string(r))
 	}
