@@ -32,7 +32,7 @@ func widthOf(n int) int {
 	if n > maxValue {
 		fail("%w", errLarge)
 	}
-	return n
+	return max(n, -maxValue) // differences of widths fit
 }
 
 // atoi reads digits; otherwise if there are none.

@@ -36,6 +36,9 @@ func TestHostile(t *testing.T) {
 		"patterns":         {"{{ 'a' | regex_replace('a', 'b') }}", "", "regex_replace is not supported in chat templates"},
 		"nested keys":      {"{% set x = ('a' * 40000,) %}" + many("{% set x = (x,) %}", 90) + "{{ {x: 1}[x] }}", "1", ""},
 		"least integer":    {"{{ (-9223372036854775807 - 1) // -1 }}", "", "more than 63 bits"},
+		"least width":      {"{% set n = -9223372036854775807 - 1 %}{{ 'a' | center(n) }}{{ 'b'.zfill(n) }}{{ '-c'.zfill(n) }}{{ 'd'.ljust(n) }}{{ 'e'.rjust(n) }}", "ab-cde", ""},
+		"greatest cut":     {"{{ 'a b' | truncate(9223372036854775807) }}{{ 'a b' | truncate(3, leeway=9223372036854775807) }}", "a ba b", ""},
+		"texts as JSON":    {"{{ ([''] * 100000) | tojson | length }}", "400000", ""},
 		"its remainder":    {"{{ (-9223372036854775807 - 1) % -1 }}", "0", ""},
 	} {
 		got, err := render(c.source, hello)

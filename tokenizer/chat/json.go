@@ -149,6 +149,9 @@ func (s *jsonStyle) write(w *boundedText, v any, depth int) {
 	}
 }
 
+// lineSeparators are two characters that Go escapes and Python does not.
+var lineSeparators = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")
+
 // quote is a JSON string without escapes for HTML.
 func (s *jsonStyle) quote(v string) string {
 	var b bytes.Buffer
@@ -156,7 +159,7 @@ func (s *jsonStyle) quote(v string) string {
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // a string always encodes
 	text := strings.TrimSuffix(b.String(), "\n")
-	text = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(text) // Python does not escape these two
+	text = lineSeparators.Replace(text)
 	if !s.ascii {
 		return text
 	}

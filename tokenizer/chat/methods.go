@@ -250,7 +250,7 @@ func zeroFill(s string, width any) string {
 	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
 		sign, s = s[:1], s[1:]
 	}
-	return sign + padded(s, '0', '>', widthOf(intOf("zfill", width, 0)-len(sign)))
+	return sign + padded(s, '0', '>', widthOf(intOf("zfill", width, 0))-len(sign))
 }
 
 // aligned is str.ljust, rjust and center.
