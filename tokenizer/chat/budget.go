@@ -65,8 +65,8 @@ func (b *budget) enter() (leave func()) {
 	return func() { b.depth-- }
 }
 
-// perItem is how much more memory a list needs than its printed size.
-const perItem = 4
+// perItem is how much more memory an item of a list needs than its printed size.
+const perItem = 24
 
 // beforeHash looks at the time before a key is looked up whose hash may take long.
 func (b *budget) beforeHash(key any) {
@@ -81,8 +81,15 @@ func (b *budget) made(v any) any {
 	if err := measure(v, 0, &left); err != nil {
 		fail("%w", err)
 	}
-	if _, ok := isText(v); !ok {
-		b.work -= (perItem - 1) * (maxValue - left)
+	switch v := v.(type) { // the items themselves were charged when they were made
+	case list:
+		b.work -= perItem * len(v)
+	case tuple:
+		b.work -= perItem * len(v)
+	case *dict:
+		b.work -= 2 * perItem * len(v.keys)
+	case *generator:
+		b.work -= perItem * len(v.rest)
 	}
 	b.take(maxValue - left)
 	return v

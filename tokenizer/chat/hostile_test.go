@@ -102,7 +102,7 @@ func TestListsAreCharged(t *testing.T) {
 	for _, c := range []struct {
 		v    any
 		want int
-	}{{"abc", 11}, {markup("abc"), 11}, {list{"a", "b"}, 4 * 26}, {5, 4 * 8}} {
+	}{{"abc", 11}, {markup("abc"), 11}, {list{"a", "b"}, 26 + 2*24}, {tuple{"a"}, 17 + 24}, {&generator{rest: []any{"a"}}, 17 + 24}, {5, 8}} {
 		b := &budget{steps: 10, work: 1000, end: time.Now().Add(time.Hour)}
 		if b.made(c.v); 1000-b.work != c.want {
 			t.Errorf("%v costs %d, want %d", c.v, 1000-b.work, c.want)
