@@ -62,6 +62,7 @@ func TestRowCheck(t *testing.T) {
 	}{
 		"as it is": {func(*Row) {}, true}, "weights": {func(r *Row) { r.Weights = []float64{1, 2} }, true}, "few weights": {func(r *Row) { r.Weights = []float64{1} }, false},
 		"clusters": {func(r *Row) { r.Clusters = []string{"", "a"} }, true}, "many clusters": {func(r *Row) { r.Clusters = make([]string, 3) }, false},
+		"few clusters": {func(r *Row) { r.Clusters = []string{"a"} }, false}, "many weights": {func(r *Row) { r.Weights = []float64{1, 2, 3} }, false},
 		"no measure": {func(r *Row) { r.Measure = "" }, false}, "no size": {func(r *Row) { r.Size = "" }, false}, "no side": {func(r *Row) { r.Arch = "" }, false}, "no run": {func(r *Row) { r.Run = "" }, false},
 	} {
 		r := good()

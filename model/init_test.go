@@ -99,6 +99,7 @@ func TestYarnTemperature(t *testing.T) {
 		{RopeScaling{Factor: 1}, 1},
 		{RopeScaling{Factor: 40, MScale: 1, MScaleAllDim: 1}, 1},
 		{RopeScaling{Factor: 40, MScale: 0.707, MScaleAllDim: 1}, 1.2608032110815263 / 1.3688879454113936},
+		{RopeScaling{Factor: 40, MScale: 0.707}, 1.3688879454113936}, {RopeScaling{Factor: 40, MScaleAllDim: 0.707}, 1.3688879454113936}, // one scale alone counts for nothing
 		{RopeScaling{Factor: 4, AttentionFactor: 0.7}, 0.7},
 	} {
 		if got := yarnTemperature(&c.s); math.Abs(got-c.want) > 1e-6 {
