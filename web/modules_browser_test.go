@@ -167,15 +167,24 @@ func drawingAndCalls(t *testing.T, p *browser.Page) {
 		{request("y", "false"), `["/v1/completions",{"model":"y",` + base + `,"prompt":"A2\nB3\nC","logprobs":5}]`}, {request("x", "false"), `["/v1/completions",{"model":"x",` + base + `,"prompt":"A1\nB\nC","logprobs":5}]`},
 		{request("y", "true"), `["/v1/chat/completions",{"model":"y",` + base + `,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":"2"},{"role":"user","content":"B"},{"role":"assistant","content":"3"},{"role":"user","content":"C"}],"logprobs":true,"top_logprobs":5}]`},
 	})
-	sent := func(parts ...string) string {
+	sent := func(parts ...any) string {
 		b, _ := json.Marshal(parts)
-		return fmt.Sprintf(`(async list => { const got = [], e = new TextEncoder(), raw = %s; window.fetch = async (...a) => (got.push(a[0], a[1].method, a[1].body), new Response(new ReadableStream({ start(c) { raw.forEach(x => c.enqueue(e.encode(x))); c.close() } })));
+		return fmt.Sprintf(`(async list => { const got = [], e = new TextEncoder(), raw = %s; window.fetch = async (...a) => (got.push(a[0], a[1].method, a[1].body), new Response(new ReadableStream({ start(c) { raw.forEach(x => typeof x === "string" ? c.enqueue(e.encode(x)) : c.enqueue(new Uint8Array(x))); c.close() } })));
 			try { await m.stream("/p", { a: 1 }, null, v => got.push(v)) } catch (e) { got.push(e.message) } return got })()`, b)
 	}
 	says(t, p, "api.js", [][2]string{
 		{sent("data: {\"a\"", ":1}\n", "\ndata: {\"a\":2}\n\n: ping\n\ndata: [DO", "NE]\n\n"), `["/p","POST","{\"a\":1}",{"a":1},{"a":2}]`},
+		{sent(bytewise("data: {\"a\":\"é漢🙂\"}\n\n")...), `["/p","POST","{\"a\":1}",{"a":"é漢🙂"}]`},
 		{sent("data: {\"a\":1}\n\ndata: {\"error\":{\"message\":\"hot\"}}\n\ndata: {\"a\":2}\n\n"), `["/p","POST","{\"a\":1}",{"a":1},"hot"]`},
 		{`(window.fetch = async () => new Response("{}", { status: 503 }), m.get("/x").catch(e => [e.message, e.status, e instanceof m.ServerError]))`, `["the server answered 503",503,true]`},
 		{`(window.fetch = async () => new Response('{"error":{"message":"no"}}', { status: 400 }), m.post("/x", {}).catch(e => [e.message, e.status]))`, `["no",400]`},
 	})
+}
+
+// bytewise are the bytes of a text, each a piece of its own.
+func bytewise(s string) (out []any) {
+	for _, b := range []byte(s) {
+		out = append(out, []int{int(b)})
+	}
+	return out
 }

@@ -162,6 +162,8 @@ func TestMetricsByHand(t *testing.T) {
 			`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)! 12xx", map[string]float64{"exact_match": 0}},
 		"ignored but for a space": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
 			`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)!12xx", map[string]float64{"exact_match": 0.5}},
+		"ignored before the case": {generate + "metric_list: [{metric: exact_match, ignore_case: true, regexes_to_ignore: ['X+', 'y']}]\n",
+			`{"q": "1", "a": "abxY"}` + "\n" + `{"q": "1", "a": "abx"}` + "\n", "aXXbxY", map[string]float64{"exact_match": 0.5}},
 		"not ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: false, ignore_punctuation: false, ignore_numbers: false}]\n",
 			`{"q": "1", "a": "a"}` + "\n" + `{"q": "1", "a": "a."}` + "\n" + `{"q": "1", "a": "A"}` + "\n" + `{"q": "1", "a": "a1"}` + "\n", "a", map[string]float64{"exact_match": 0.25}},
 		"filters": {generate + "filter_list: [{name: up, filter: [{function: regex, regex_pattern: '([a-z]+)', group_select: -1}, {function: uppercase}, {function: take_first}]}, " +

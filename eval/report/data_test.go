@@ -181,6 +181,10 @@ func TestTableData(t *testing.T) {
 	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], seeds); len(rows) != 1 || rows[0].cells[0].text != "75 38" {
 		t.Errorf("two seeds of one side: %+v", rows)
 	}
+	seeds[0].Models = append(seeds[0].Models, &eval.Judged{})
+	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], seeds); len(rows) != 1 || rows[0].cells[0].text != "75 38" {
+		t.Errorf("a seed without the question: %+v", rows)
+	}
 	score := func(name string, v, change float64) task.VariantScore {
 		return task.VariantScore{Variant: name, Score: meanOf(v, 0.5), Change: meanOf(change, 0.25)}
 	}

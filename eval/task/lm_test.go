@@ -73,6 +73,10 @@ func TestByPositionIsNotConfounded(t *testing.T) {
 	if last := d.ByPosition[len(d.ByPosition)-1].Position; last != 32 {
 		t.Errorf("the curve ends at %d", last)
 	}
+	d = byPosition([]positions{text(40, 1), text(5, 9), text(6, 9), text(70, 1)}, 32)
+	if last := d.ByPosition[len(d.ByPosition)-1].Position; last != 32 || d.Pieces != 2 {
+		t.Errorf("half of the texts reach 32: the curve ends at %d and has %d pieces", last, d.Pieces)
+	}
 }
 
 // Generated pieces have at least the length asked for, in tokens, and hardly more.

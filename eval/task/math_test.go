@@ -15,6 +15,8 @@ func TestExtractAnswer(t *testing.T) {
 		`Then $x=\boxed{\frac{1}{2}}$ and \boxed{\sqrt{2}+1}.`: `\sqrt{2}+1`,
 		"Hence the answer is 12. Really.":                      "12",
 		"The answer is: $5":                                    "$5",
+		"The answer is 5. No: the answer is 7.":                "7",
+		"#### 5\nthat is wrong\n#### 6":                        "6",
 		"There are 3 and then 4,500 dollars":                   "4,500",
 		"first 2, then 7.5 apples.":                            "7.5",
 		"nothing":                                              "",
