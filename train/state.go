@@ -107,6 +107,9 @@ func (t resumer) resume(c *saved) error {
 	return nil
 }
 
+// ErrUnlike means that the weights to begin with do not fit the recipe's model.
+var ErrUnlike = errors.New("the weights to begin with are those of another model")
+
 func (t resumer) begin() error {
 	if t.opt.Begin == nil {
 		t.model.Init(t.recipe.Train.Seed)
@@ -119,10 +122,10 @@ func (t resumer) begin() error {
 	for _, p := range t.model.Params.List {
 		x, err := t.opt.Begin.Weights(p.Name)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", ErrUnlike, err)
 		}
 		if rows, cols := p.Whole(); len(x) != rows*cols {
-			return fmt.Errorf("parameter %q has %d values there, the recipe's model wants %v", p.Name, len(x), p.Shape())
+			return fmt.Errorf("%w: parameter %q has %d values there, the recipe's model wants %v", ErrUnlike, p.Name, len(x), p.Shape())
 		}
 		t.model.Params.Set(t.opt.Device, p, p.Take(x))
 	}

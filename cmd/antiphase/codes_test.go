@@ -30,7 +30,7 @@ func TestCodeOfEveryKind(t *testing.T) {
 		want int
 	}{
 		{train.ErrInterrupted, 75}, {train.ErrNotFinite, 5}, {&infer.NotFiniteError{}, 5}, {checkpoint.ErrNoSpace, 4}, {syscall.ENOSPC, 4}, {syscall.EDQUOT, 4}, {syscall.ENOMEM, 4},
-		{&tensor.NoMemory{}, 4}, {usage(errors.New("x")), 2}, {&infer.ContextError{}, 2}, {train.ErrChanged, 2}, {dist.ErrDiffer, 2}, {train.ErrElsewhere, 2},
+		{&tensor.NoMemory{}, 4}, {usage(errors.New("x")), 2}, {&infer.ContextError{}, 2}, {train.ErrChanged, 2}, {dist.ErrDiffer, 2}, {train.ErrElsewhere, 2}, {train.ErrUnlike, 2},
 		{badInput{errors.New("x")}, 3}, {&data.CorruptError{}, 3}, {&data.SourceError{}, 3}, {&tokenizer.FormatError{}, 3}, {checkpoint.ErrDamaged, 3},
 		{checkpoint.ErrUnreadable, 3}, {checkpoint.ErrNewer, 3}, {checkpoint.ErrNone, 3}, {fs.ErrNotExist, 3}, {fs.ErrExist, 3}, {errors.New("x"), 1},
 		{errors.Join(usage(errors.New("x")), train.ErrInterrupted), 75}, {errors.Join(badInput{errors.New("x")}, checkpoint.ErrNoSpace), 4},
