@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"antiphase/checkpoint"
+	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/internal/simd"
+	"antiphase/recipe"
 )
 
 // on gives options of a folder on a CPU of one precision; lines collects what is said.
@@ -49,19 +51,30 @@ func TestResumeElsewhere(t *testing.T) {
 	if _, err := Run(context.Background(), r, fp32); err != nil {
 		t.Errorf("a finished run opened elsewhere: %v", err)
 	}
-	before := simd.Name()
+	otherKernels(t, nano(t, "diff", "train.steps=10"), bf16)
+}
+
+// otherKernels resumes with every other set of kernels, which those of other bits refuse, then with the run's own.
+func otherKernels(t *testing.T, r recipe.Recipe, opt Options) {
+	t.Helper()
+	before, own := simd.Name(), device.IdentityOf(opt.Device)
 	defer func() { _ = simd.Use(before) }()
 	for _, name := range simd.Names() {
 		if err := simd.Use(name); err != nil {
 			t.Fatal(err)
 		}
-		more := nano(t, "diff", "train.steps=10")
-		if _, err := Run(context.Background(), more, bf16); (name == before) != (err == nil) || err != nil && !errors.Is(err, ErrElsewhere) {
+		if device.IdentityOf(opt.Device) == own {
+			continue
+		}
+		if _, err := Run(context.Background(), r, opt); !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), name) {
 			t.Errorf("kernels %s after %s: %v", name, before, err)
 		}
-		if name == before {
-			break
-		}
+	}
+	if err := simd.Use(before); err != nil {
+		t.Fatal(err)
+	}
+	if res := mustRun(t, r, opt); res.Resumed != 9 {
+		t.Errorf("resumed from %d", res.Resumed)
 	}
 }
 
