@@ -8,8 +8,8 @@
 //	go run tools/mutate/main.go -run tokenizer  # those whose name matches
 //	go run tools/mutate/main.go -list           # print them
 //
-// It exits with 1 if a bug survives, and with 2 if one cannot be planted: then the code has changed, and the list must
-// be updated.
+// It exits with 1 if a bug survives or its tests run out of time, and with 2 if one cannot be planted: then the code has
+// changed, and the list must be updated.
 package main
 
 import (
@@ -37,7 +37,7 @@ type bug struct {
 func main() {
 	list := flag.Bool("list", false, "print the bugs and stop")
 	run := flag.String("run", "", "only bugs whose name matches this expression")
-	limit := flag.Duration("timeout", 5*time.Minute, "a test that takes longer has noticed")
+	limit := flag.Duration("timeout", 5*time.Minute, "time for the tests of one bug")
 	path := flag.String("bugs", filepath.Join("tools", "mutate", "bugs.json"), "the list")
 	flag.Parse()
 	bugs, err := read(*path, *run)
@@ -45,7 +45,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
 	}
-	killed, lived, lost := 0, 0, 0
+	killed, lived, late, lost := 0, 0, 0, 0
 	for _, b := range bugs {
 		if *list {
 			fmt.Printf("%-60s %s\n", b.Name, b.File)
@@ -57,6 +57,9 @@ func main() {
 		case err != nil:
 			lost++
 			fmt.Printf("LOST     %s: %v\n", b.Name, err)
+		case by == outOfTime:
+			late++
+			fmt.Printf("LATE     %s: no test failed within %v\n", b.Name, *limit)
 		case by != "":
 			killed++
 			fmt.Printf("killed   %s (%.0fs, %s)\n", b.Name, time.Since(begin).Seconds(), by)
@@ -68,11 +71,11 @@ func main() {
 	if *list {
 		return
 	}
-	fmt.Printf("%d bugs: %d killed, %d survived, %d could not be planted\n", len(bugs), killed, lived, lost)
+	fmt.Printf("%d bugs: %d killed, %d survived, %d ran out of time, %d could not be planted\n", len(bugs), killed, lived, late, lost)
 	switch {
 	case lost > 0:
 		os.Exit(2)
-	case lived > 0:
+	case lived+late > 0:
 		os.Exit(1)
 	}
 }
@@ -97,6 +100,9 @@ func read(path, match string) ([]bug, error) {
 	}
 	return out, nil
 }
+
+// outOfTime stands for a test that failed: none did within the limit.
+const outOfTime = "out of time"
 
 // failed is a test that failed, in the output of go test.
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
@@ -124,7 +130,7 @@ func (b bug) try(limit time.Duration) (by string, err error) {
 	case name != nil:
 		return name[1], nil
 	case time.Since(begin) >= limit:
-		return "out of time", nil
+		return outOfTime, nil
 	}
 	return "not by a test: " + firstLine(out), nil
 }
