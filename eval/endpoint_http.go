@@ -68,12 +68,17 @@ func (e *Endpoint) post(ctx context.Context, path string, body completionRequest
 	}
 }
 
+// patience is how long one attempt may take.
+func (e *Endpoint) patience() time.Duration {
+	if e.Timeout <= 0 {
+		return 10 * time.Minute
+	}
+	return e.Timeout
+}
+
 // send is one attempt.
 func (e *Endpoint) send(ctx context.Context, url string, raw []byte) (*completionReply, error) {
-	limit := e.Timeout
-	if limit <= 0 {
-		limit = 10 * time.Minute
-	}
+	limit := e.patience()
 	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 	req, err := http.NewRequestWithContext(within, http.MethodPost, url, bytes.NewReader(raw))

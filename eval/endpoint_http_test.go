@@ -27,6 +27,11 @@ func TestEndpointTimeout(t *testing.T) {
 	if n, took := calls.Load(), time.Since(begin); n != tries || took < (1+2+4+8)*firstPause { // pauses double
 		t.Errorf("%d calls within %v", n, took)
 	}
+	for set, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, -1: 10 * time.Minute, time.Second: time.Second} {
+		if got := (&Endpoint{Timeout: set}).patience(); got != want {
+			t.Errorf("a time-out of %v is %v, want %v", set, got, want)
+		}
+	}
 }
 
 // TestEndpointRetryAfter: a busy server's own pause is kept, and the call succeeds afterwards.

@@ -17,7 +17,7 @@ import (
 )
 
 // The tests called Attack repeat attempts from outside: kills, damaged files, bad command lines. They print counts; with
-// ANTIPHASE_TEST_LONG=1 there are as many as an audit makes (200 and 100 kills, 3,000 files, 300 lines), else enough to notice that one of
+// ANTIPHASE_TEST_LONG=1 there are as many as an audit makes (200 and 100 kills, 3,000 files, 500 lines), else enough to notice that one of
 // them no longer works.
 
 // attempts chooses between the two.

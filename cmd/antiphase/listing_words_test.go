@@ -120,6 +120,9 @@ func TestFaultReport(t *testing.T) {
 	if err := cause(fmt.Errorf("x: %w", &tensor.NoMemory{})); err == nil || exitCode(err) != exitNoRoom {
 		t.Errorf("no memory: %v", err)
 	}
+	if err := cause(cutFile{}); err == nil || exitCode(err) != exitBadInput || !strings.Contains(err.Error(), "was cut short") {
+		t.Errorf("a mapped file that was cut: %v", err)
+	}
 	if cause("text") != nil || cause(errors.New("x")) != nil {
 		t.Error("a fault has a cause")
 	}
@@ -163,3 +166,9 @@ func TestOutputAndManners(t *testing.T) {
 		t.Error("folders of new files")
 	}
 }
+
+// cutFile is what the runtime panics with where memory of a mapped file cannot be read.
+type cutFile struct{}
+
+func (cutFile) Error() string { return "unexpected fault address" }
+func (cutFile) Addr() uintptr { return 1 << 20 }
