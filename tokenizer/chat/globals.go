@@ -48,7 +48,7 @@ func dictOf(name string, p params) *dict {
 	}
 	d := newDict()
 	for _, v := range p.args {
-		pairs := []any{}
+		var pairs []any
 		if of, ok := v.(*dict); ok {
 			pairs = of.pairs()
 		} else {
