@@ -79,7 +79,8 @@ func (r *shownRun) print(w io.Writer) {
 	if r == nil {
 		return
 	}
-	if r.DataSet == "" {
+	imported := r.DataSet == "" && r.Step == 0
+	if imported {
 		fmt.Fprintf(w, "step\t%d, imported: not trained here yet\n", r.Step)
 	} else {
 		fmt.Fprintf(w, "step\t%d of %d, %s tokens\n", r.Step, r.Steps, count(float64(r.Tokens)))
@@ -94,7 +95,7 @@ func (r *shownRun) print(w io.Writer) {
 	if r.Epoch != nil {
 		epoch = fmt.Sprintf(", %.2f epochs", *r.Epoch)
 	}
-	if r.DataSet != "" {
+	if !imported {
 		fmt.Fprintf(w, "data\t%s (set %.12s%s)\n", sourceNames(r.Data), r.DataSet, epoch)
 	}
 	if r.Began != nil {
