@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"fmt"
+	"hash/crc32"
 	"math"
 	"slices"
 	"strings"
@@ -9,7 +11,7 @@ import (
 
 // Numbers keep their digits: eight of measures, six of lists, milliseconds of the time; counts are exact.
 func TestDigits(t *testing.T) {
-	r := example(1)
+	r := example(1_234_567)
 	r.Loss, r.LR, r.GradNorm, r.Percent = 1.2345678, 1.2345678e-5, 12345.678, 0.12345678
 	r.Time, r.Tokens, r.DataPos = 1_700_000_000.123, 1<<53-1, 1<<53-3
 	r.Lambda, r.Epochs, r.Groups = []float64{0.123456, 1.23456}, []float64{12.3456}, Groups{{"q", 0.00123456}}
@@ -18,7 +20,7 @@ func TestDigits(t *testing.T) {
 	if err != nil || !sealed {
 		t.Fatalf("%s: %v", line, err)
 	}
-	if got.Loss != r.Loss || got.LR != r.LR || got.GradNorm != r.GradNorm || got.Percent != r.Percent || got.Time != r.Time || got.Tokens != r.Tokens || got.DataPos != r.DataPos ||
+	if got.Step != r.Step || got.Total != r.Total || got.Loss != r.Loss || got.LR != r.LR || got.GradNorm != r.GradNorm || got.Percent != r.Percent || got.Time != r.Time || got.Tokens != r.Tokens || got.DataPos != r.DataPos ||
 		!slices.Equal(got.Lambda, r.Lambda) || !slices.Equal(got.Epochs, r.Epochs) || !slices.Equal(got.Groups, r.Groups) {
 		t.Errorf("%s became %+v", line, got)
 	}
@@ -26,7 +28,8 @@ func TestDigits(t *testing.T) {
 	r.LossEMA, r.MFU = math.Inf(-1), math.Inf(1)
 	text := string(r.Append(nil))
 	for _, want := range []string{
-		`,"loss":1.2345679,`, `,"epochs":[12.3457],"grad_groups":{"q":0.00123457},"lambda":[0.123457],"crc":"`,
+		`{"step":1234567,"total_steps":100,`, `,"loss":1.2345679,`, `,"time":1700000000.123,`,
+		`,"epochs":[12.3457],"grad_groups":{"q":0.00123457},"lambda":[0.123457],"crc":"`,
 	} {
 		if !strings.Contains(text, want) || strings.Contains(text, "mfu") || strings.Contains(text, "loss_ema") {
 			t.Errorf("no %s, or an infinite number, in %s", want, text)
@@ -41,6 +44,26 @@ func TestDigits(t *testing.T) {
 		if line := string(r.Append(nil)); strings.Contains(line, `"`+key) {
 			t.Errorf("%s is written: %s", key, line)
 		}
+	}
+}
+
+// The checksum is CRC-32C of everything before its comma, in eight digits: files of other versions stay readable.
+func TestChecksumByHand(t *testing.T) {
+	zeros := 0
+	for step := range 64 {
+		r := example(step + 1)
+		line := string(r.Append(nil))
+		body, sum, ok := strings.Cut(line, `,"crc":"`)
+		want := fmt.Sprintf("%08x\"}\n", crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)))
+		if !ok || sum != want {
+			t.Fatalf("%s: want %s", line, want)
+		}
+		if want[0] == '0' {
+			zeros++
+		}
+	}
+	if zeros == 0 {
+		t.Error("no checksum begins with a zero")
 	}
 }
 

@@ -81,6 +81,7 @@ func TestNamesOfBadLines(t *testing.T) {
 		"line 2: the checksum is missing":                      first + `{"step":2}` + "\n",
 		"line 2: not a row: unexpected EOF":                    first + `{"step":2` + "\n",
 		"line 1: step 0 cannot be right":                       `{"step":0}` + "\n",
+		"line 1: step -7 cannot be right":                      `{"step":-7}` + "\n",
 		"line 1: 1048577 bytes, no row is longer than 1048576": strings.Repeat(" ", maxLine) + "\n",
 		"line 1: not a row: EOF":                               strings.Repeat(" ", maxLine-1) + "\n",
 		"line 1: not a row: more than one value":               `{"step":1}{}` + "\n",

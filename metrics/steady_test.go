@@ -22,8 +22,33 @@ func TestSteady(t *testing.T) {
 	if s.Steps != 100 || s.LossSpikes != 3 || s.GradSpikes != 1 || s.Largest != 20 || s.Middle != 1 || s.Late != 2.4 || s.LateNoise < 0.3 || s.LateNoise > 0.4 {
 		t.Errorf("%+v", s)
 	}
-	for n := range 12 { // any number of rows
-		Steady(rows[:n])
+}
+
+// Runs too short for tenths: of n rows with the norms 1 to n, the middle, the last tenth and its noise by hand. Norms of
+// zero have no noise.
+func TestSteadyOfFewRows(t *testing.T) {
+	for n, want := range map[int]Steadiness{
+		1: {Middle: 1, Late: 1}, 2: {Middle: 1, Late: 2}, 5: {Middle: 3, Late: 5}, 9: {Middle: 5, Late: 9}, 10: {Middle: 5, Late: 10},
+		11: {Middle: 5, Late: 10, LateNoise: 1. / 10}, 20: {Middle: 10, Late: 19, LateNoise: 1. / 19},
+		110: {Middle: 55, Late: 105, LateNoise: 8. / 105},
+	} {
+		var rows, small, zero []Row
+		for i := range n {
+			rows = append(rows, Row{Step: i + 1, GradNorm: float64(i + 1)})
+			small = append(small, Row{Step: i + 1, GradNorm: float64(i+1) / 1024})
+			zero = append(zero, Row{Step: i + 1})
+		}
+		want.Steps, want.Largest = n, float64(n)
+		if got := Steady(rows); got != want {
+			t.Errorf("%d rows: %+v, want %+v", n, got, want)
+		}
+		want.Middle, want.Late, want.Largest = want.Middle/1024, want.Late/1024, want.Largest/1024
+		if got := Steady(small); got != want {
+			t.Errorf("%d rows of small norms: %+v, want %+v", n, got, want)
+		}
+		if got := Steady(zero); got != (Steadiness{Steps: n}) {
+			t.Errorf("%d rows of zeros: %+v", n, got)
+		}
 	}
 }
 

@@ -66,8 +66,8 @@ func TestTail(t *testing.T) {
 			t.Errorf("rewritten: rows %v, next %d, reset %v, %v", steps(rows), next, reset, err)
 		}
 		f.Close()
-		if _, _, _, err := Tail(f, 0, 9); err == nil {
-			t.Error("a closed file has no rows and no error")
+		if rows, next, reset, err := Tail(f, at, 9); err == nil || next != at || reset || rows != nil {
+			t.Errorf("a closed file: %v up to %d, reset %v, %v", rows, next, reset, err)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 					most = 0
 				}
 				for i, v := range row {
-					if d := math.Abs(float64(have[r*p.Cols+i] - v)); d > most/127/2*1.001 {
+					if d := math.Abs(float64(have[r*p.Cols+i] - v)); !(d <= most/127/2*1.001) {
 						t.Fatalf("%s: %s[%d,%d] = %g, was %g", a.Name, p.Name, r, i, have[r*p.Cols+i], v)
 					}
 				}

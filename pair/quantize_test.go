@@ -24,9 +24,11 @@ func TestQuantizeByHand(t *testing.T) {
 		if name == "embed.weight" {
 			x = slices.Clone(x)
 			cols := m.Config.Dim
-			clear(x[:3*cols])
+			clear(x[:5*cols])
 			copy(x, []float32{127, -127, 63.5, -63.5, 0.4, -0.4, 0.6})
 			copy(x[2*cols:], []float32{-254, 254, 1, 3}) // steps of 2
+			copy(x[3*cols:], []float32{1})
+			copy(x[4*cols:], []float32{-127. / 1024, 3. / 1024, 1. / 4096})
 		}
 		return x, err
 	}
@@ -40,7 +42,8 @@ func TestQuantizeByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	cols := m.Config.Dim
-	for r, want := range [][]float32{{127, -127, 64, -64, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0}, {-254, 254, 2, 4, 0, 0, 0}} {
+	for r, want := range [][]float32{{127, -127, 64, -64, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0}, {-254, 254, 2, 4, 0, 0, 0},
+		{1, 0, 0}, {-127. / 1024, 3. / 1024, 0}} {
 		if row := x[r*cols : r*cols+len(want)]; !slices.Equal(row, want) {
 			t.Errorf("row %d is %v, want %v", r, row, want)
 		}

@@ -17,7 +17,7 @@ import (
 func TestPackedByShape(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, dim := range []int{8, 16, 17} {
-		c, err := model.Config{Arch: "diff", Vocab: 260, Context: 8, Layers: 1, Dim: dim, Heads: 1, HeadDim: 2, FFN: 16}.Complete()
+		c, err := model.Config{Arch: "diff2", Vocab: 260, Context: 8, Layers: 1, Dim: dim, Heads: 2, HeadDim: 2, FFN: 16}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestPackedByShape(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range []string{"3×15", "3×16", "3×17", "1×16", "1×17"} {
+	for _, k := range []string{"3×15", "3×16", "3×17", "2×15", "2×16", "2×17", "1×16", "1×17"} {
 		if !kinds[k] {
 			t.Errorf("no parameter is %s: %v", k, kinds)
 		}
@@ -98,3 +98,30 @@ func TestWords(t *testing.T) {
 type broken struct{ err error }
 
 func (b broken) Open(string) (fs.File, error) { return nil, b.err }
+
+// A disk that is full at any byte is an error of Write.
+func TestWriteFails(t *testing.T) {
+	m := standIn(t, "diff")
+	n := len(written(t, m))
+	for _, room := range []int{0, 8, 100, n / 2, n - 1} {
+		if err := pair.Write(&full{room}, m); !errors.Is(err, errFull) {
+			t.Errorf("room for %d of %d bytes: %v", room, n, err)
+		}
+	}
+	if err := pair.Write(&full{n}, m); err != nil {
+		t.Errorf("room for all: %v", err)
+	}
+}
+
+var errFull = errors.New("no space left")
+
+// full is a writer with room for some bytes.
+type full struct{ room int }
+
+func (f *full) Write(b []byte) (int, error) {
+	n := min(len(b), f.room)
+	if f.room -= n; n < len(b) {
+		return n, errFull
+	}
+	return n, nil
+}

@@ -106,11 +106,11 @@ func TestShallow(t *testing.T) {
 	}{
 		"size":    {strings.Repeat("x", maxFile), strings.Repeat("x", maxFile+1)},
 		"flow":    {strings.Repeat("[{", maxNesting/2), strings.Repeat("[{", maxNesting/2) + "["},
-		"closed":  {strings.Repeat("[]{}", maxNesting), strings.Repeat("]", 9) + strings.Repeat("{", maxNesting+1)},
+		"closed":  {strings.Repeat("[]", maxNesting+1) + strings.Repeat("{}", maxNesting+1), strings.Repeat("]", 9) + strings.Repeat("{", maxNesting+1)},
 		"marks":   {strings.Repeat("- ", maxNesting-1) + ": x", strings.Repeat("? ", maxNesting) + "- x"},
 		"both":    {strings.Repeat("- ", maxNesting-1) + "[", strings.Repeat("- ", maxNesting) + "["},
 		"pairs":   {strings.Repeat("[", maxNesting-1) + "[][", strings.Repeat("[", maxNesting) + "[]"},
-		"twice":   {"[[]", strings.Repeat("[", maxNesting) + "]]" + "[[["},
+		"twice":   {"]}" + strings.Repeat("[{", maxNesting/2), strings.Repeat("[", maxNesting) + "]]" + "[[["},
 		"colons":  {strings.Repeat(": ", maxNesting) + "x", strings.Repeat(": ", maxNesting+1) + "x"},
 		"lines":   {strings.Repeat("- ", maxNesting) + "x\n- [", strings.Repeat("[\n", maxNesting+1)},
 		"quotes":  {strings.Repeat(`"`, maxQuotes/2) + strings.Repeat("'", maxQuotes/2), strings.Repeat(`"`, maxQuotes) + "'"},

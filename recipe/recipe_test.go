@@ -129,6 +129,8 @@ func TestParseNamesLineAndNearestKey(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"stepz:\n", "1: stepz: there is no such key; nearest is train.steps"},
+		{"trai: 1\n", "1: trai: there is no such key"},
+		{"trai:\n  steps: 1\n", "1: trai: there is no such key"},
 		{"train:\n  stepz:\n", "2: train.stepz: there is no such key"},
 		{"train:\n  steps:\n", "2: train.steps: has no value"},
 		{"train:\n", "1: train: want keys and values here"},
