@@ -65,7 +65,7 @@ func TestPiecesAreHeldOut(t *testing.T) {
 		for i, info := range m.Sources {
 			got := float64(info.HeldOut) / float64(info.Tokens)
 			switch {
-			case i < 3 && (got < 0.8*share || got > 1.25*share):
+			case i < 3 && !(got >= 0.8*share && got <= 1.25*share):
 				t.Errorf("source %d: %.3f of it is held out, want about %g", i, got, share)
 			case i >= 3 && i < 5 && (info.HeldOut == 0 || got > 0.3):
 				t.Errorf("source %d, small: %.3f of it is held out", i, got)

@@ -69,18 +69,18 @@ func TestMixtureShares(t *testing.T) {
 			rows++
 		}
 		for i, n := range drawn {
-			if off := float64(n) - shares[i].Weight*float64(rows); math.Abs(off) > 2 {
+			if off := float64(n) - shares[i].Weight*float64(rows); !(math.Abs(off) <= 2) {
 				t.Fatalf("after %d rows source %d is %.1f rows off its share", rows, i, off)
 			}
 		}
 	}
 	for i, n := range drawn {
-		if got := float64(n) / float64(rows); math.Abs(got/shares[i].Weight-1) > 0.01 {
+		if got := float64(n) / float64(rows); !(math.Abs(got/shares[i].Weight-1) <= 0.01) {
 			t.Errorf("source %d has %.4f of the rows, want %g", i, got, shares[i].Weight)
 		}
 	}
 	for i, e := range l.Epochs(nil) {
-		if want := float64(drawn[i]) * 16 / float64(s.Manifest.Sources[i].Tokens); math.Abs(e-want) > 1e-9 {
+		if want := float64(drawn[i]) * 16 / float64(s.Manifest.Sources[i].Tokens); !(math.Abs(e-want) <= 1e-9) {
 			t.Errorf("source %d: %g epochs, want %g", i, e, want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestMixtureEpochs(t *testing.T) {
 	if drawn != [3]int(limit) {
 		t.Errorf("%v rows, want %v", drawn, limit)
 	}
-	if off := float64(after[1]) - 4*float64(after[2]); math.Abs(off) > 8 {
+	if off := float64(after[1]) - 4*float64(after[2]); !(math.Abs(off) <= 8) {
 		t.Errorf("after the first source ended the others gave %d and %d rows, want 4 to 1", after[1], after[2])
 	}
 	defer func() {

@@ -96,7 +96,7 @@ func TestRandomTakesEveryRowOnce(t *testing.T) {
 			}
 			last = order
 		}
-		if got, want := l.Epoch(), float64(epochs); math.Abs(got-want) > float64(T)/float64(n) {
+		if got, want := l.Epoch(), float64(epochs); !(math.Abs(got-want) <= float64(T)/float64(n)) {
 			t.Errorf("Epoch() = %v after %v passes", got, want)
 		}
 	}
@@ -150,7 +150,7 @@ func TestNeighboursAreAChanceMatter(t *testing.T) {
 		return (same - mean) / math.Sqrt(variance)
 	}
 	for seed := range uint64(5) {
-		if z := score(NewLoader(sp, 1, T, seed)); math.Abs(z) > 4 {
+		if z := score(NewLoader(sp, 1, T, seed)); !(math.Abs(z) <= 4) {
 			t.Errorf("seed %d: neighbours of one document are %.1f standard deviations from chance", seed, z)
 		}
 	}

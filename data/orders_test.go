@@ -59,11 +59,11 @@ func TestParts(t *testing.T) {
 	list, tokens, share := mix(t, set).Parts(), int64(0), 0.0
 	for i, p := range list {
 		tokens, share = tokens+p.Tokens, share+p.Share
-		if p.Source != set.Manifest.Sources[i].Name || p.Epochs != shares[i].Epochs || math.Abs(p.Share-shares[i].Weight/4) > 1e-12 {
+		if p.Source != set.Manifest.Sources[i].Name || p.Epochs != shares[i].Epochs || !(math.Abs(p.Share-shares[i].Weight/4) <= 1e-12) {
 			t.Errorf("part %d is %+v", i, p)
 		}
 	}
-	if len(list) != 2 || tokens != whole.Tokens() || math.Abs(share-1) > 1e-12 {
+	if len(list) != 2 || tokens != whole.Tokens() || !(math.Abs(share-1) <= 1e-12) {
 		t.Errorf("%+v: %d of %d tokens", list, tokens, whole.Tokens())
 	}
 	if !set.Has(Train) || set.Has("test") || whole.Name() != Train {

@@ -119,7 +119,7 @@ func TestNeedleDepth(t *testing.T) {
 		}
 		body := n.QuerySpan[0] - 1 - len(needlePreamble)
 		at := float64(n.Spans[0][0]-len(needlePreamble)) / float64(body)
-		if math.Abs(at-depth) > 0.08 { // six needles of some 45 bytes move it
+		if !(math.Abs(at-depth) <= 0.08) { // six needles of some 45 bytes move it
 			t.Errorf("needle at depth %.3f, want %.2f", at, depth)
 		}
 		if depth == 0 && n.Spans[0][0] != len(needlePreamble) || depth == 1 && n.Spans[0][1] != n.QuerySpan[0]-1 {

@@ -90,7 +90,7 @@ func TestHalves(t *testing.T) {
 		if math.Float32bits(back[i]) != math.Float32bits(x) {
 			t.Errorf("%g became %g", x, back[i])
 		}
-		if math.Abs(float64(upper[i]-x)) > math.Abs(float64(x))/256 {
+		if !(math.Abs(float64(upper[i]-x)) <= math.Abs(float64(x))/256) {
 			t.Errorf("the upper half of %g is %g", x, upper[i])
 		}
 	}

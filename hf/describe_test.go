@@ -88,7 +88,7 @@ func TestConfigJSON(t *testing.T) {
 		}
 		for j, f := range own["rope_frequencies"].([]any) { // θ^(−2j/d)
 			x, err := f.(json.Number).Float64()
-			if w := math.Pow(50000, -2*float64(j)/6); err != nil || math.Abs(x/w-1) > 1e-6 {
+			if w := math.Pow(50000, -2*float64(j)/6); err != nil || !(math.Abs(x/w-1) <= 1e-6) {
 				t.Errorf("frequency %d is %g, want %g", j, x, w)
 			}
 		}

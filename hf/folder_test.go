@@ -131,11 +131,11 @@ func TestOwnNumbers(t *testing.T) {
 			t.Errorf("%s: %v, λ %v", c.arch, got, own["lambda"])
 		}
 		for i, x := range own["lambda_init"].([]float64) {
-			if math.Abs(x-c.init[i]) > 1e-12 {
+			if !(math.Abs(x-c.init[i]) <= 1e-12) {
 				t.Errorf("%s: λ of layer %d begins at %g, want %g", c.arch, i, x, c.init[i])
 			}
 		}
-		if got, _ := own["rope_factor"].(float64); c.factor == nil && own["rope_factor"] != nil || c.factor != nil && math.Abs(got-c.factor.(float64)) > 1e-12 {
+		if got, _ := own["rope_factor"].(float64); c.factor == nil && own["rope_factor"] != nil || c.factor != nil && !(math.Abs(got-c.factor.(float64)) <= 1e-12) {
 			t.Errorf("%s: factor %v, want %v", c.arch, own["rope_factor"], c.factor)
 		}
 	}

@@ -243,11 +243,11 @@ func testAgainstPaper(t *testing.T, m module) {
 // TestLambdaSchedule checks the first values of λ_init, counted from layer 0, to the digits that are published.
 func TestLambdaSchedule(t *testing.T) {
 	for l, want := range []float64{0.2000, 0.3555, 0.4707, 0.5561, 0.6193, 0.6661, 0.7008, 0.7265, 0.7456, 0.7597, 0.7701, 0.7779} {
-		if got := layer.LambdaSchedule(l); math.Abs(got-want) > 5e-5 {
+		if got := layer.LambdaSchedule(l); !(math.Abs(got-want) <= 5e-5) {
 			t.Errorf("λ_init of layer %d is %.6f, want %.4f", l, got, want)
 		}
 	}
-	if got := layer.LambdaSchedule(1000); math.Abs(got-0.8) > 1e-12 {
+	if got := layer.LambdaSchedule(1000); !(math.Abs(got-0.8) <= 1e-12) {
 		t.Errorf("λ_init tends to %g, want 0.8", got)
 	}
 }

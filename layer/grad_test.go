@@ -112,7 +112,7 @@ func (r *rig) compare(name string, x, g tensor.Tensor, value func() float64) {
 		*at = old - h
 		down := value()
 		*at = old
-		if got, want := *element(g, i), (up-down)/(2*h); math.Abs(got-want) > 1e-6*scale {
+		if got, want := *element(g, i), (up-down)/(2*h); !(math.Abs(got-want) <= 1e-6*scale) {
 			r.t.Errorf("%s[%d]: gradient %.9g, difference %.9g (scale %.3g)", name, i, got, want, scale)
 			return
 		}

@@ -32,7 +32,7 @@ func (c *comparing) Attention(v layer.View) {
 	near := func(what string, head, seq, row int, got, want []float64) {
 		t.Helper()
 		for s := range want {
-			if math.Abs(got[s]-want[s]) > 1e-6 {
+			if !(math.Abs(got[s]-want[s]) <= 1e-6) {
 				t.Fatalf("%s of layer %d, head %d, sequence %d, row %d: %v, want %v", what, v.Layer, head, seq, row, got, want)
 			}
 		}
@@ -49,7 +49,7 @@ func (c *comparing) Attention(v layer.View) {
 							t.Fatalf("row %d sees position %d", row, s)
 						}
 					}
-					if math.Abs(sum-1) > 1e-5 {
+					if !(math.Abs(sum-1) <= 1e-5) {
 						t.Fatalf("row %d of map %d sums to %g", row, m, sum)
 					}
 					maps[m] = append(maps[m], p)

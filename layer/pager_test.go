@@ -100,7 +100,7 @@ func TestChunksBetweenRows(t *testing.T) {
 		for _, refuses := range []bool{false, true} {
 			calls := 0
 			for i, x := range run(pager{ref.New(), t, refuses, &calls}) {
-				if math.Abs(float64(x-want[i])) > 1e-5 {
+				if !(math.Abs(float64(x-want[i])) <= 1e-5) {
 					t.Fatalf("%s, refuses %v: logit %d of row %d is %g, want %g", a.Name, refuses, i%20, i/20, x, want[i])
 				}
 			}

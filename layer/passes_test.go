@@ -53,7 +53,7 @@ func TestGradientsByMap(t *testing.T) {
 			for i, x := range n.Read(nil) {
 				name := n.Groups[i].Name
 				v, ok := value[name]
-				if want := v * math.Sqrt(float64(count[name])); ok && math.Abs(x-want) > 1e-5 || !ok && x != 0 {
+				if want := v * math.Sqrt(float64(count[name])); ok && !(math.Abs(x-want) <= 1e-5) || !ok && x != 0 {
 					t.Errorf("%s, layer %d: %s has the norm %g, want %g", arch, l, name, x, want)
 				}
 				if ok {
@@ -136,7 +136,7 @@ func TestCachedRowsEqualThePass(t *testing.T) {
 					}
 					for _, steps := range [][]int{{11}, {4, 1, 6}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {2, 9}} {
 						for i, x := range decoded(t, m, ids, steps...) {
-							if math.Abs(float64(x-want[i])) > 1e-5 {
+							if !(math.Abs(float64(x-want[i])) <= 1e-5) {
 								t.Fatalf("%s %s, %s in steps of %v: logit %d of row %d is %g, want %g", a.Name, variant, way, steps, i%c.Vocab, i/c.Vocab, x, want[i])
 							}
 						}

@@ -15,7 +15,7 @@ func TestRopeTable(t *testing.T) {
 	d := ref.New()
 	freq := Frequencies(6, 500)
 	for j, want := range []float64{1, math.Pow(500, -1./3), math.Pow(500, -2./3)} {
-		if math.Abs(freq[j]-want) > 1e-15 {
+		if !(math.Abs(freq[j]-want) <= 1e-15) {
 			t.Errorf("frequency %d is %g, want %g", j, freq[j], want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestRopeTable(t *testing.T) {
 		for p := range positions {
 			for j, f := range freq {
 				cos, sin := 1.25*math.Cos(float64(p)*f), 1.25*math.Sin(float64(p)*f)
-				if math.Abs(all[p*6+j]-cos) > 1e-12 || math.Abs(all[p*6+3+j]-sin) > 1e-12 {
+				if !(math.Abs(all[p*6+j]-cos) <= 1e-12) || !(math.Abs(all[p*6+3+j]-sin) <= 1e-12) {
 					t.Fatalf("position %d of %d, pair %d: %g and %g, want %g and %g", p, positions, j, all[p*6+j], all[p*6+3+j], cos, sin)
 				}
 			}
@@ -56,7 +56,7 @@ func TestValueNorms(t *testing.T) {
 			}
 			for g := range got {
 				for p, x := range got[g] {
-					if want := 5 * float64((seq*T+p)*groups+g+1); math.Abs(x-want) > 1e-9*want {
+					if want := 5 * float64((seq*T+p)*groups+g+1); !(math.Abs(x-want) <= 1e-9*want) {
 						t.Fatalf("sequence %d, position %d, group %d: %g, want %g", seq, p, g, x, want)
 					}
 				}

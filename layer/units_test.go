@@ -53,7 +53,7 @@ func TestQuantiseByDefinition(t *testing.T) {
 			}
 			quantiseRows(x, heads*head, head, bits, per)
 			for i := range x {
-				if math.Abs(x[i]-want[i]) > 1e-12 {
+				if !(math.Abs(x[i]-want[i]) <= 1e-12) {
 					t.Fatalf("%q, %d bits: entry %d is %g, want %g", per, bits, i, x[i], want[i])
 				}
 			}

@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 	}
 	c := Config{LambdaInit: LambdaConstant, LambdaConst: 0.3}
 	for l, want := range []float64{0.2, 0.8 - 0.6*math.Exp(-0.3), 0.8 - 0.6*math.Exp(-0.6)} {
-		if got := (Config{}).LambdaInitAt(l); math.Abs(got-want) > 1e-12 || c.LambdaInitAt(l) != 0.3 {
+		if got := (Config{}).LambdaInitAt(l); !(math.Abs(got-want) <= 1e-12) || c.LambdaInitAt(l) != 0.3 {
 			t.Errorf("λ_init of layer %d: %g, want %g; constant %g", l, got, want, c.LambdaInitAt(l))
 		}
 	}
@@ -127,11 +127,11 @@ func TestRopeScaling(t *testing.T) {
 	} {
 		c.RopeScaling = x.s
 		freq, factor, err := c.Frequencies()
-		if err != nil || len(freq) != 16 || math.Abs(factor-x.factor) > 1e-12 {
+		if err != nil || len(freq) != 16 || !(math.Abs(factor-x.factor) <= 1e-12) {
 			t.Fatalf("%s: %d frequencies, factor %g, %v; want %g", name, len(freq), factor, err, x.factor)
 		}
 		for i, f := range freq {
-			if want := x.want(i); math.Abs(f/want-1) > 1e-12 {
+			if want := x.want(i); !(math.Abs(f/want-1) <= 1e-12) {
 				t.Errorf("%s: frequency %d is %g, want %g", name, i, f, want)
 			}
 		}
@@ -185,13 +185,13 @@ func TestFLOPs(t *testing.T) {
 			}
 			cells := float64(keys*2*heads) / float64(T)
 			forward, train := c.FLOPs(T)
-			if want := 2*x.weights + 2*cells*x.forward; math.Abs(forward-want) > 1e-6 {
+			if want := 2*x.weights + 2*cells*x.forward; !(math.Abs(forward-want) <= 1e-6) {
 				t.Errorf("%s, T = %d: %g forward, want %g", x.arch, T, forward, want)
 			}
-			if want := 6*x.weights + 2*cells*(x.forward+x.backward); math.Abs(train-want) > 1e-6 {
+			if want := 6*x.weights + 2*cells*(x.forward+x.backward); !(math.Abs(train-want) <= 1e-6) {
 				t.Errorf("%s, T = %d: %g in training, want %g", x.arch, T, train, want)
 			}
-			if want := float64(T)*(forward-160) + 160; math.Abs(c.PromptFLOPs(T)-want) > 1e-6 {
+			if want := float64(T)*(forward-160) + 160; !(math.Abs(c.PromptFLOPs(T)-want) <= 1e-6) {
 				t.Errorf("%s: a prompt of %d: %g, want %g", x.arch, T, c.PromptFLOPs(T), want)
 			}
 		}

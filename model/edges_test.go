@@ -69,7 +69,7 @@ func TestLambdasAreWhatHeadsUse(t *testing.T) {
 			}
 			if mean, lo, hi := m.LambdaRange(nil); len(mean) > 0 {
 				all := slices.Concat(l.mean...)
-				if math.Abs(lo-slices.Min(all)) > 1e-6 || math.Abs(hi-slices.Max(all)) > 1e-6 {
+				if !(math.Abs(lo-slices.Min(all)) <= 1e-6) || !(math.Abs(hi-slices.Max(all)) <= 1e-6) {
 					t.Errorf("%s: λ from %g to %g, want %g to %g", name, lo, hi, slices.Min(all), slices.Max(all))
 				}
 			}
@@ -84,7 +84,7 @@ func TestLambdasAreWhatHeadsUse(t *testing.T) {
 				for _, x := range heads {
 					want += x / float64(len(heads))
 				}
-				if len(got) != 1+len(l.mean) || math.Abs(got[1+i]-want) > 1e-6 {
+				if len(got) != 1+len(l.mean) || !(math.Abs(got[1+i]-want) <= 1e-6) {
 					t.Errorf("%s: layer %d has λ %v, want %g", name, i, got[1:], want)
 				}
 			}
@@ -244,7 +244,7 @@ func TestHostAttentionIsolates(t *testing.T) {
 			together, apart := score(0, 10, starts), append(score(0, 4, nil), score(4, 10, nil)...)
 			joined := score(0, 10, nil)
 			for i := range together {
-				if math.Abs(float64(together[i]-apart[i])) > 1e-5 {
+				if !(math.Abs(float64(together[i]-apart[i])) <= 1e-5) {
 					t.Errorf("%s, %s: token %d has the loss %g, alone %g", name, what, i, together[i], apart[i])
 				}
 			}

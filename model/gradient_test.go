@@ -42,7 +42,7 @@ func TestGradientGroups(t *testing.T) {
 			}
 			return sum
 		}
-		if got := square(-1); math.Abs(got-want) > 1e-6*want {
+		if got := square(-1); !(math.Abs(got-want) <= 1e-6*want) {
 			t.Errorf("%s: groups have %g of the squared norm, %g", name, got, want)
 		}
 		if in := square(0) + square(1); in >= want || in <= 0 {

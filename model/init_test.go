@@ -41,7 +41,7 @@ func TestInitStatistics(t *testing.T) {
 					}
 				}
 				within := 6 / math.Sqrt(float64(p.Rows*p.Cols)) // of the deviation: six standard errors
-				if math.Abs(mean-wantMean) > within*wantDev+1e-12 || math.Abs(dev-wantDev) > within*wantDev+1e-12 {
+				if !(math.Abs(mean-wantMean) <= within*wantDev+1e-12) || !(math.Abs(dev-wantDev) <= within*wantDev+1e-12) {
 					t.Errorf("%s, residual %v: %s has mean %.4g and deviation %.4g, want %.4g and %.4g", a.Name, residual, p.Name, mean, dev, wantMean, wantDev)
 				}
 			}
@@ -102,7 +102,7 @@ func TestYarnTemperature(t *testing.T) {
 		{RopeScaling{Factor: 40, MScale: 0.707}, 1.3688879454113936}, {RopeScaling{Factor: 40, MScaleAllDim: 0.707}, 1.3688879454113936}, // one scale alone counts for nothing
 		{RopeScaling{Factor: 4, AttentionFactor: 0.7}, 0.7},
 	} {
-		if got := yarnTemperature(&c.s); math.Abs(got-c.want) > 1e-6 {
+		if got := yarnTemperature(&c.s); !(math.Abs(got-c.want) <= 1e-6) {
 			t.Errorf("%+v: %.10g, want %.10g", c.s, got, c.want)
 		}
 	}

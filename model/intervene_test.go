@@ -137,7 +137,7 @@ func TestInterventionCached(t *testing.T) {
 				if err := c.Step(r, got); err != nil {
 					t.Fatal(err)
 				}
-				if d := distance(got, want[(at+4)*50:(at+5)*50]); d > 1e-4 {
+				if d := distance(got, want[(at+4)*50:(at+5)*50]); !(d <= 1e-4) {
 					t.Errorf("%s %v: row %d differs by %g", a.Name, v, at+4, d)
 				}
 			}
@@ -165,7 +165,7 @@ func (r *recompute) Attention(v layer.View) {
 		tiles.Scores(h, 0, func(t int, tile []float64, lam float64) {
 			row := rows.Scores(h, 0, t)
 			for i := range tile {
-				if math.Abs(tile[i]-row[i]) > 1e-12 {
+				if !(math.Abs(tile[i]-row[i]) <= 1e-12) {
 					r.t.Fatalf("%s: tile and row of head %d differ", r.what, h)
 				}
 			}
@@ -289,7 +289,7 @@ func TestInterventionMeaning(t *testing.T) {
 		}
 		plain := read(layer.Intervention{})
 		half := read(layer.Intervention{Lambda: factor(0.5)})
-		if d := half.lam - plain.lam/2; math.Abs(d) > 1e-12 {
+		if d := half.lam - plain.lam/2; !(math.Abs(d) <= 1e-12) {
 			t.Errorf("%s: half of λ = %g is %g", arch, plain.lam, half.lam)
 		}
 		mean := read(layer.Intervention{Second: layer.SecondAveraged})
@@ -304,7 +304,7 @@ func TestInterventionMeaning(t *testing.T) {
 				t.Errorf("%s: row %d has other entries than before shuffling", arch, i)
 			}
 			for _, x := range mean.rows[i] {
-				if math.Abs(x-1/float64(i+1)) > 1e-12 {
+				if !(math.Abs(x-1/float64(i+1)) <= 1e-12) {
 					t.Errorf("%s: row %d has %g in an averaged map", arch, i, x)
 				}
 			}
@@ -349,7 +349,7 @@ func TestInterventionOnCPU(t *testing.T) {
 		want, ids := interveneModel(t, ref.New(), a.Name)
 		got, _ := interveneModel(t, d, a.Name)
 		for _, v := range append(every(a), layer.Intervention{}) {
-			if e := distance(intervened(t, got, ids, v), intervened(t, want, ids, v)); e > 1e-3 {
+			if e := distance(intervened(t, got, ids, v), intervened(t, want, ids, v)); !(e <= 1e-3) {
 				t.Errorf("%s %v: %g from the reference", a.Name, v, e)
 			}
 		}

@@ -35,11 +35,11 @@ func TestLambdaRange(t *testing.T) {
 	}
 	mean, lo, hi := m.LambdaRange(nil)
 	for l, x := range want {
-		if len(mean) != len(want) || math.Abs(mean[l]-x) > 1e-6 {
+		if len(mean) != len(want) || !(math.Abs(mean[l]-x) <= 1e-6) {
 			t.Fatalf("layers have %v, want %v", mean, want)
 		}
 	}
-	if math.Abs(lo-want[1]) > 1e-6 || math.Abs(hi-want[2]) > 1e-6 {
+	if !(math.Abs(lo-want[1]) <= 1e-6) || !(math.Abs(hi-want[2]) <= 1e-6) {
 		t.Errorf("from %g to %g, want %g to %g", lo, hi, want[1], want[2])
 	}
 	plain := newModel(t, ref.New(), configs(t)["transformer/base"])

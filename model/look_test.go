@@ -70,7 +70,7 @@ func TestLookIsThePlainPass(t *testing.T) {
 			for _, v := range row {
 				sum += float64(v) * float64(v)
 			}
-			if want := float64(row[i%c.Dim]) / math.Sqrt(sum/float64(c.Dim)+c.NormEps); math.Abs(float64(x)-want) > 1e-4 {
+			if want := float64(row[i%c.Dim]) / math.Sqrt(sum/float64(c.Dim)+c.NormEps); !(math.Abs(float64(x)-want) <= 1e-4) {
 				t.Fatalf("%s: hidden %d is %g, of the last block's stream %g", name, i, x, want)
 			}
 		}
@@ -108,7 +108,7 @@ func TestHiddenMakesTheLogits(t *testing.T) {
 			for k := range c.Dim {
 				sum += float64(hidden[row*c.Dim+k]) * float64(w[class*c.Dim+k])
 			}
-			if diff := sum - float64(logit); diff > 1e-4 || diff < -1e-4 {
+			if !(math.Abs(sum-float64(logit)) <= 1e-4) {
 				t.Fatalf("%s: logit %d of row %d is %g, of its hidden row %g", name, class, row, logit, sum)
 			}
 		}

@@ -52,7 +52,7 @@ func TestLowbit(t *testing.T) {
 			last := 0.0
 			for _, bits := range []int{16, 8, 3} {
 				d := distance(exact, lowbitLogits(t, m, of(bits), ids))
-				if d <= last || bits == 16 && d > 1e-3 {
+				if !(d > last) || bits == 16 && !(d <= 1e-3) {
 					t.Errorf("%s %+v: %g from exact, %g with more bits", a.Name, of(bits), d, last)
 				}
 				last = d
@@ -85,7 +85,7 @@ func TestLowbitCached(t *testing.T) {
 				if err := c.Step(r, got); err != nil {
 					t.Fatal(err)
 				}
-				if d := distance(got, want[(at+4)*50:(at+5)*50]); d > 1e-4 {
+				if d := distance(got, want[(at+4)*50:(at+5)*50]); !(d <= 1e-4) {
 					t.Errorf("%s %+v: row %d differs by %g", a.Name, q, at+4, d)
 				}
 			}

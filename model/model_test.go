@@ -116,7 +116,7 @@ func compare(t *testing.T, r *rand.Rand, p *layer.Param, loss func() float64) {
 		*x = old - h
 		down := loss()
 		*x = old
-		if want := (up - down) / (2 * h); math.Abs(g[i]-want) > 1e-6*scale+1e-10 {
+		if want := (up - down) / (2 * h); !(math.Abs(g[i]-want) <= 1e-6*scale+1e-10) {
 			t.Errorf("%s[%d]: gradient %.9g, difference %.9g (scale %.3g)", p.Name, i, g[i], want, scale)
 			return
 		}
@@ -156,7 +156,7 @@ func TestAccumulation(t *testing.T) {
 		for i, p := range whole.Params.List {
 			want, got := gradient(p), gradient(parts.Params.List[i])
 			for k := range want {
-				if math.Abs(want[k]-got[k]) > 1e-12 {
+				if !(math.Abs(want[k]-got[k]) <= 1e-12) {
 					t.Fatalf("%s: %s[%d]: %g in parts, %g whole", name, p.Name, k, got[k], want[k])
 				}
 			}
@@ -223,7 +223,7 @@ func TestStepEqualsForward(t *testing.T) {
 			for _, chunk := range []int{1, 3, n} {
 				got := decode(t, m, b.IDs, chunk)
 				for i := range want {
-					if math.Abs(float64(got[i]-want[i])) > 1e-5 {
+					if !(math.Abs(float64(got[i]-want[i])) <= 1e-5) {
 						t.Fatalf("chunks of %d: logit %d of row %d is %g, forward gives %g", chunk, i%c.Vocab, i/c.Vocab, got[i], want[i])
 					}
 				}
@@ -311,7 +311,7 @@ func TestMixedTypes(t *testing.T) {
 			m.Losses(out)
 		}
 		for i := range want {
-			if math.Abs(float64(got[i]-want[i])) > 0.05 {
+			if !(math.Abs(float64(got[i]-want[i])) <= 0.05) {
 				t.Errorf("%s: loss of row %d is %g in bf16, %g in float64", name, i, got[i], want[i])
 			}
 		}

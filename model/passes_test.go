@@ -146,7 +146,7 @@ func TestYarnWithoutRamp(t *testing.T) {
 		if float64(i) > at+0.001 {
 			want /= 4
 		}
-		if math.Abs(f/want-1) > 1e-9 {
+		if !(math.Abs(f/want-1) <= 1e-9) {
 			t.Errorf("frequency %d is %g, want %g", i, f, want)
 		}
 	}

@@ -96,7 +96,7 @@ func TestActivationBytes(t *testing.T) {
 					t.Fatal(err)
 				}
 				got, want := c.ActivationBytes(2*32, d.Types(), how), m.ActivationBytes()
-				if off := float64(got)/float64(want) - 1; math.Abs(off) > 0.01 {
+				if off := float64(got)/float64(want) - 1; !(math.Abs(off) <= 0.01) {
 					t.Errorf("%s, norm %s, %s: estimate %d, took %d (%+.1f %%)", a.Name, norm, how, got, want, 100*off)
 				}
 				if last > 0 && want >= last {

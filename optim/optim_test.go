@@ -21,7 +21,7 @@ func TestRate(t *testing.T) {
 		{"constant", 4, 101, 0.5}, {"constant", 100, 101, 1},
 	} {
 		cfg := Config{LR: 1, Warmup: 10, FinalLR: 0.2, Schedule: c.schedule}
-		if got := cfg.Rate(c.step, c.total); math.Abs(got-c.want) > 1e-12 {
+		if got := cfg.Rate(c.step, c.total); !(math.Abs(got-c.want) <= 1e-12) {
 			t.Errorf("%s, step %d of %d: %g, want %g", c.schedule, c.step, c.total, got, c.want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestStep(t *testing.T) {
 		norm := g * math.Sqrt(5)
 		o.SetRate(step, 0.01)
 		o.Step()
-		if got := o.Norm(); math.Abs(got-norm) > 1e-6 {
+		if got := o.Norm(); !(math.Abs(got-norm) <= 1e-6) {
 			t.Errorf("norm %g, want %g", got, norm)
 		}
 		for p, decays := range kinds {
@@ -97,7 +97,7 @@ func TestStep(t *testing.T) {
 			}
 			s[0] -= 0.01 * update
 			want[p] = s
-			if got := tensor.Host[float64](p.W)[0]; math.Abs(got-s[0]) > 1e-7 {
+			if got := tensor.Host[float64](p.W)[0]; !(math.Abs(got-s[0]) <= 1e-7) {
 				t.Errorf("step %d, %s: %.9g, want %.9g", step, p.Name, got, s[0])
 			}
 		}
@@ -144,7 +144,7 @@ func TestStepOverPaddedRows(t *testing.T) {
 		t.Fatalf("rows of weights are %d apart", p.W.Ld)
 	}
 	for i, x := range m[2*p.Cols:] {
-		if want := m[0] * float32(1+2*p.Cols+i); math.Abs(float64(x/want-1)) > 1e-6 {
+		if want := m[0] * float32(1+2*p.Cols+i); !(math.Abs(float64(x/want-1)) <= 1e-6) {
 			t.Errorf("moment %d of the last row is %g, want %g", i, x, want)
 		}
 	}

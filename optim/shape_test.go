@@ -31,7 +31,7 @@ func TestStepOfAnotherShape(t *testing.T) {
 		}
 		_, fresh := stepper(t, ref.New())
 		wantLoss, wantNorm, err := fresh.Step(b, 1, 0)
-		if err != nil || math.Abs(loss-wantLoss) > 1e-9 || math.Abs(norm-wantNorm) > 1e-9*wantNorm {
+		if err != nil || !(math.Abs(loss-wantLoss) <= 1e-9) || !(math.Abs(norm-wantNorm) <= 1e-9*wantNorm) {
 			t.Errorf("other %s: loss %g, norm %g, want %g and %g; %v", name, loss, norm, wantLoss, wantNorm, err)
 		}
 	}
@@ -70,11 +70,11 @@ func TestEverySettingOfTheUpdate(t *testing.T) {
 		"decay": {0, base.Beta1, base.Beta2, base.Eps, 0.2, false, base.Clip, "", 0, 0, false},
 		"clip":  {0, base.Beta1, base.Beta2, base.Eps, base.Decay, false, 0.1, "", 0, 0, false},
 	} {
-		if got := end(c, 0.01); math.Abs(got-want) < 1e-9 {
+		if got := end(c, 0.01); !(math.Abs(got-want) >= 1e-9) {
 			t.Errorf("another %s makes no difference", name)
 		}
 	}
-	if got := end(base, 0.02); math.Abs(got-want) < 1e-9 {
+	if got := end(base, 0.02); !(math.Abs(got-want) >= 1e-9) {
 		t.Error("another rate makes no difference")
 	}
 }

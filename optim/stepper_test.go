@@ -56,7 +56,7 @@ func TestStepLossIsMean(t *testing.T) {
 	}
 	want /= float64(n)
 	got, norm, err := s.Step(b, 1, 0)
-	if err != nil || math.Abs(got-want) > 1e-6 {
+	if err != nil || !(math.Abs(got-want) <= 1e-6) {
 		t.Errorf("loss %g (%v), the mean of %d scored tokens is %g", got, err, n, want)
 	}
 	if slope := uphill(t, m, b, norm); !(math.Abs(slope/norm-1) < 1e-3) {
@@ -71,7 +71,7 @@ func TestStepLossIsMean(t *testing.T) {
 	m2, s2 := stepper(t, ref.New())
 	_ = m2
 	got2, norm2, err := s2.Step(twice, 1, 0)
-	if err != nil || math.Abs(got2-want) > 1e-6 || math.Abs(norm2-norm) > 1e-6*norm {
+	if err != nil || !(math.Abs(got2-want) <= 1e-6) || !(math.Abs(norm2-norm) <= 1e-6*norm) {
 		t.Errorf("with ignored rows: loss %g, norm %g (%v), want %g and %g", got2, norm2, err, want, norm)
 	}
 }

@@ -64,7 +64,7 @@ func TestStepTimesAreOfTheStep(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	for _, row := range rows {
-		if row.StepMS != 10 || row.TokS != 3200 || math.Abs(row.ETA-0.01*float64(40-row.Step)) > 1e-9 {
+		if row.StepMS != 10 || row.TokS != 3200 || !(math.Abs(row.ETA-0.01*float64(40-row.Step)) <= 1e-9) {
 			t.Errorf("step %d: %g ms, %g tokens/s, %g s left", row.Step, row.StepMS, row.TokS, row.ETA)
 		}
 		want := math.NaN()

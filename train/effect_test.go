@@ -147,7 +147,7 @@ func TestCrashSaysLossAndNorm(t *testing.T) {
 		t.Errorf("%+v, %v", left, err)
 	}
 	var got float64
-	if _, err := fmt.Sscan(left.Loss, &got); err != nil || math.Abs(got-loss) > 1e-2 {
+	if _, err := fmt.Sscan(left.Loss, &got); err != nil || !(math.Abs(got-loss) <= 1e-2) {
 		t.Errorf("the loss was %s, want %g", left.Loss, loss)
 	}
 	if want := "step 1: loss or gradient is not finite (loss " + left.Loss + ", gradient norm +Inf)"; !strings.Contains(err.Error(), want) {

@@ -83,11 +83,11 @@ func TestHeldOutLoss(t *testing.T) {
 		res, m, set := trained(t, r)
 		want, _ := meanLoss(t, m, splitOf(t, set, data.Valid), r)
 		other, _ := meanLoss(t, m, splitOf(t, set, data.Train), r)
-		if math.Abs(res.Valid-want) > 1e-6 || math.Abs(other-want) < 1e-4 {
+		if !(math.Abs(res.Valid-want) <= 1e-6) || !(math.Abs(other-want) >= 1e-4) {
 			t.Errorf("%v: reported %v, the held-out split has %v, the training split %v", sets, res.Valid, want, other)
 		}
 		r.Data.Isolate = !r.Data.Isolate
-		if other, _ = meanLoss(t, m, splitOf(t, set, data.Valid), r); math.Abs(other-want) < 1e-5 {
+		if other, _ = meanLoss(t, m, splitOf(t, set, data.Valid), r); !(math.Abs(other-want) >= 1e-5) {
 			t.Errorf("%v: isolation makes no difference to %v; the test tests nothing", sets, want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestHeldOutSkipsWhatHasNoTarget(t *testing.T) {
 	defer set.Close()
 	want, skipped := meanLoss(t, m, splitOf(t, set, data.Train), r)
 	got, err := HeldOut(m, splitOf(t, set, data.Train), r, r.Train.EvalBatches)
-	if err != nil || skipped == 0 || math.Abs(got-want) > 1e-6 {
+	if err != nil || skipped == 0 || !(math.Abs(got-want) <= 1e-6) {
 		t.Errorf("%v, want %v without the %d tokens that have no target; %v", got, want, skipped, err)
 	}
 }
@@ -132,7 +132,7 @@ func TestIsolationInTraining(t *testing.T) {
 		opt.Report = func(row Row) { losses = append(losses, row.Loss) }
 		mustRun(t, r, opt)
 	}
-	if len(losses) != 2 || math.Abs(losses[0]-losses[1]) < 1e-5 {
+	if len(losses) != 2 || !(math.Abs(losses[0]-losses[1]) >= 1e-5) {
 		t.Errorf("first losses with and without isolation: %v", losses)
 	}
 }
@@ -147,7 +147,7 @@ func TestStateIsRestored(t *testing.T) {
 			ema = row.Loss
 		}
 		ema = 0.98*ema + 0.02*row.Loss
-		if math.Abs(row.LossEMA-ema) > 1e-12 {
+		if !(math.Abs(row.LossEMA-ema) <= 1e-12) {
 			t.Errorf("step %d: smoothed loss %v, want %v", row.Step, row.LossEMA, ema)
 		}
 	}

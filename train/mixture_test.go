@@ -25,7 +25,7 @@ func TestMixtureResumesExactly(t *testing.T) {
 	var epochs []float64
 	opt.Report = func(row Row) { epochs = append(epochs[:0], row.Epochs...) }
 	mustRun(t, r, opt)
-	if len(epochs) != 2 || epochs[0] < 1.15 || epochs[0] > 1.2 || epochs[1] < 0.1 {
+	if len(epochs) != 2 || !(epochs[0] >= 1.15 && epochs[0] <= 1.2) || !(epochs[1] >= 0.1) {
 		t.Fatalf("%v epochs at the end, want the first source to have reached its 1.2", epochs)
 	}
 	want := files(t, filepath.Join(whole, "checkpoints", "step-00000016"))

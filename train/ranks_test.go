@@ -151,11 +151,11 @@ func TestRanksEqualOne(t *testing.T) {
 					worst := 0.0
 					for i := range got {
 						worst = math.Max(worst, math.Abs(got[i].Loss-want[i].Loss))
-						if math.Abs(got[i].GradNorm/want[i].GradNorm-1) > 1e-3 {
+						if !(math.Abs(got[i].GradNorm/want[i].GradNorm-1) <= 1e-3) {
 							t.Fatalf("%s, step %d: norm %g, one rank's %g", name, i+1, got[i].GradNorm, want[i].GradNorm)
 						}
 					}
-					if worst > 1e-5*want[0].Loss {
+					if !(worst <= 1e-5*want[0].Loss) {
 						t.Errorf("%s: losses differ by up to %g", name, worst)
 					}
 				}

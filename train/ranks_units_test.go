@@ -103,7 +103,7 @@ func TestMFUIsOfAllRanks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, row := range rows {
-			if want := row.TokS * perToken / (float64(n) * peak); math.Abs(row.MFU/want-1) > 1e-9 {
+			if want := row.TokS * perToken / (float64(n) * peak); !(math.Abs(row.MFU/want-1) <= 1e-9) {
 				t.Errorf("%d ranks: %g of the machine, want %g", n, row.MFU, want)
 			}
 		}
@@ -148,7 +148,7 @@ func TestSplitRanksBegin(t *testing.T) {
 		losses = append(losses, rows[0].Loss)
 	}
 	drawn := single(t, r, t.TempDir())[0].Loss
-	if math.Abs(losses[1]-losses[0]) > 1e-5 || math.Abs(losses[2]-losses[0]) > 1e-5 || math.Abs(drawn-losses[0]) < 1e-3 {
+	if !(math.Abs(losses[1]-losses[0]) <= 1e-5) || !(math.Abs(losses[2]-losses[0]) <= 1e-5) || !(math.Abs(drawn-losses[0]) >= 1e-3) {
 		t.Errorf("first losses %v, with drawn weights %g", losses, drawn)
 	}
 }

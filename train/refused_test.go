@@ -146,10 +146,10 @@ func TestRowsSayWhere(t *testing.T) {
 	whole := float64(m.Tokens / int64(r.Train.SeqLen) * int64(r.Train.SeqLen)) // rows of an epoch are whole
 	for i, row := range rows {
 		n := (i + 1) * step
-		if row.Tokens != int64(n) || row.DataPos != int64(n) || math.Abs(row.Epoch-float64(n)/whole) > 0.05 {
+		if row.Tokens != int64(n) || row.DataPos != int64(n) || !(math.Abs(row.Epoch-float64(n)/whole) <= 0.05) {
 			t.Errorf("step %d: %d tokens, position %d, epoch %g of %g tokens", i+1, row.Tokens, row.DataPos, row.Epoch, whole)
 		}
-		if bytes := row.MemGB * (1 << 30); bytes < 1<<10 || bytes > 1<<26 || row.GradNorm <= 0 || row.MFU <= 0 {
+		if bytes := row.MemGB * (1 << 30); bytes < 1<<10 || bytes > 1<<26 || !(row.GradNorm > 0) || !(row.MFU > 0) {
 			t.Errorf("%+v", row)
 		}
 		if len(row.Lambda) != 2 || !(row.LambdaMin <= row.Lambda[0] && row.Lambda[1] <= row.LambdaMax && row.LambdaMin < row.LambdaMax) {

@@ -76,16 +76,16 @@ func sameCurve(t *testing.T, name string, got, want []Row, valid, lambda bool) {
 		if math.IsNaN(got[i].Valid) != math.IsNaN(want[i].Valid) {
 			t.Fatalf("%s, step %d: held-out loss %v, one rank's %v", name, i+1, got[i].Valid, want[i].Valid)
 		}
-		if math.Abs(got[i].GradNorm/want[i].GradNorm-1) > 1e-3 {
+		if !(math.Abs(got[i].GradNorm/want[i].GradNorm-1) <= 1e-3) {
 			t.Fatalf("%s, step %d: norm %g, one rank's %g", name, i+1, got[i].GradNorm, want[i].GradNorm)
 		}
 		for k, x := range want[i].Lambda {
-			if lambda && math.Abs(got[i].Lambda[k]-x) > 1e-4 {
+			if lambda && !(math.Abs(got[i].Lambda[k]-x) <= 1e-4) {
 				t.Fatalf("%s, step %d, layer %d: λ %g, one rank's %g", name, i+1, k, got[i].Lambda[k], x)
 			}
 		}
 	}
-	if worst > 1e-5*want[0].Loss {
+	if !(worst <= 1e-5*want[0].Loss) {
 		t.Errorf("%s: losses differ by up to %g", name, worst)
 	}
 }
@@ -106,7 +106,7 @@ func TestLayoutsResume(t *testing.T) {
 				t.Fatalf("%v → %v: %d rows, %v", from, to, len(rows), err)
 			}
 			for i, row := range rows {
-				if diff := math.Abs(row.Loss - whole[3+i].Loss); diff > 1e-6*row.Loss {
+				if diff := math.Abs(row.Loss - whole[3+i].Loss); !(diff <= 1e-6*row.Loss) {
 					t.Errorf("%v → %v: step %d differs by %g", from, to, row.Step, diff)
 				}
 			}
@@ -150,7 +150,7 @@ func TestShardedBF16EqualsData(t *testing.T) {
 		}
 	}
 	for i, row := range curves[1] {
-		if want := curves[0][i]; math.Abs(row.Loss-want.Loss) > 1e-3 {
+		if want := curves[0][i]; !(math.Abs(row.Loss-want.Loss) <= 1e-3) {
 			t.Fatalf("step %d: loss %v, with whole moments %v", row.Step, row.Loss, want.Loss)
 		}
 	}

@@ -90,7 +90,7 @@ func TestPeakByTheClock(t *testing.T) {
 	} {
 		at, calls := time.Unix(1.7e9, 0), map[int]int{}
 		got := peak(scripted{host, &at, x.took, calls}, func() time.Time { return at })
-		if got < 0.999999*x.want || got > 1.000001*x.want {
+		if !(got >= 0.999999*x.want && got <= 1.000001*x.want) {
 			t.Errorf("%v: %g, want %g", x.took, got, x.want)
 		}
 		for n, want := range x.calls {

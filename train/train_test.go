@@ -82,7 +82,7 @@ func TestAccumulation(t *testing.T) {
 				want = rows
 			}
 			for i := range rows {
-				if math.Abs(rows[i].Loss-want[i].Loss) > 1e-4 || math.Abs(rows[i].GradNorm/want[i].GradNorm-1) > 1e-3 {
+				if !(math.Abs(rows[i].Loss-want[i].Loss) <= 1e-4) || !(math.Abs(rows[i].GradNorm/want[i].GradNorm-1) <= 1e-3) {
 					t.Errorf("%s, micro-batches of %s, step %d: loss %g, norm %g; whole: %g, %g", a.Name, micro, i+1, rows[i].Loss, rows[i].GradNorm, want[i].Loss, want[i].GradNorm)
 				}
 			}

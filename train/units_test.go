@@ -73,7 +73,7 @@ func TestWireByHand(t *testing.T) {
 		{r, Layout{Data: 2, Tensor: 2}, 4 * half, rows / 2 * 4 * (10*32 + 2)},
 	} {
 		w := WireOf(x.r, types, x.l)
-		if diff := w.Gradients - x.gradients; diff > 1e-6 || diff < -1e-6 || w.Activations != x.activations || w.Sum() != w.Gradients+w.Activations {
+		if diff := math.Abs(w.Gradients - x.gradients); !(diff <= 1e-6) || w.Activations != x.activations || w.Sum() != w.Gradients+w.Activations {
 			t.Errorf("%v: %+v, want %g and %g", x.l, w, x.gradients, x.activations)
 		}
 	}
@@ -290,7 +290,7 @@ func TestClock(t *testing.T) {
 			want = 0.9*want + 0.1*ms
 		}
 		near := func(what string, got, want float64) {
-			if math.Abs(got-want) > 1e-9*math.Abs(want) {
+			if !(math.Abs(got-want) <= 1e-9*math.Abs(want)) {
 				t.Errorf("row %d: %s is %g, want %g", i+1, what, got, want)
 			}
 		}

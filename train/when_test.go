@@ -86,7 +86,7 @@ func TestWhen(t *testing.T) {
 				t.Errorf("%+v: step %d has %d norms by kind", x, step, len(row.Groups))
 			}
 			ema = 0.98*ema + 0.02*row.Loss
-			if row.Step != step || row.LR != r.Optim.Rate(i, x.steps) || row.Tokens != int64(step*r.Train.Batch*r.Train.SeqLen) || math.Abs(row.LossEMA-ema) > 1e-12 {
+			if row.Step != step || row.LR != r.Optim.Rate(i, x.steps) || row.Tokens != int64(step*r.Train.Batch*r.Train.SeqLen) || !(math.Abs(row.LossEMA-ema) <= 1e-12) {
 				t.Errorf("%+v: row %+v", x, row)
 			}
 		}

@@ -56,7 +56,7 @@ func TestWeightsOfOneMemory(t *testing.T) {
 					x, y := randomTensor(d, r, 20, k), device.Empty(d, tensor.F32, 20, out)
 					d.MatMul(y, x, w, device.MatMul{TransB: trans})
 					for i, want := range rounded(d, x, w, trans) {
-						if got := float64(f32(y)[i]); math.Abs(got-want) > 0.05*math.Sqrt(float64(k)) {
+						if got := float64(f32(y)[i]); !(math.Abs(got-want) <= 0.05*math.Sqrt(float64(k))) {
 							t.Fatalf("%v, %s, %s, transposed %v: element %d is %g, want %g", p, when, name, trans, i, got, want)
 						}
 					}

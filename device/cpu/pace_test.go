@@ -78,7 +78,7 @@ func TestPacesLearn(t *testing.T) {
 	p.took(1, 100)
 	p.learn()
 	for w, want := range []float64{1, (3 + 5) / 4., 0.99 * 3, 1} {
-		if got := p.of[w]; math.Abs(got.slow-want) > 1e-12 || got.tiles != 0 || got.time != 0 {
+		if got := p.of[w]; !(math.Abs(got.slow-want) <= 1e-12) || got.tiles != 0 || got.time != 0 {
 			t.Errorf("worker %d: %+v, want %g", w, got, want)
 		}
 	}

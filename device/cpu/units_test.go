@@ -123,7 +123,7 @@ func TestCopyAndAddOfEveryType(t *testing.T) {
 				if at := i % cols; at >= from && at < to {
 					c, s = round(x[i], b), round(x[i]+y[i], b)
 				}
-				if copied[i] != c || math.Abs(added[i]-s) > math.Abs(s)*1e-6*map[tensor.DType]float64{tensor.F32: 1, tensor.F64: 1e-9, tensor.BF16: 1e4}[b] {
+				if copied[i] != c || !(math.Abs(added[i]-s) <= math.Abs(s)*1e-6*map[tensor.DType]float64{tensor.F32: 1, tensor.F64: 1e-9, tensor.BF16: 1e4}[b]) {
 					t.Fatalf("%v to %v, element %d: copied %g, want %g; added %g, want %g", a, b, i, copied[i], c, added[i], s)
 				}
 			}
@@ -167,7 +167,7 @@ func TestInt8OfLongSums(t *testing.T) {
 				sum += bf(f32(x)[i*k+p]) * bf(f32(w)[j*k+p])
 				exact += float64(f32(x)[i*k+p]) * float64(f32(w)[j*k+p])
 			}
-			if got := float64(f32(y)[i*3+j]); math.Abs(got-sum) > 1e-4*math.Sqrt(float64(k)) {
+			if got := float64(f32(y)[i*3+j]); !(math.Abs(got-sum) <= 1e-4*math.Sqrt(float64(k))) {
 				t.Errorf("y[%d,%d] = %g, of bf16 operands %g, exact %g", i, j, got, sum, exact)
 			}
 		}

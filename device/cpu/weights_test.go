@@ -176,7 +176,7 @@ func TestMatMulInt8(t *testing.T) {
 					for p, v := range row {
 						sum += float64(f32(x)[i*k+p]) * math.RoundToEven(float64(v*(127/top))) * float64(top/127)
 					}
-					if got := float64(f32(y)[i*n+j]); math.Abs(got-sum) > 2e-4*math.Sqrt(float64(k)) {
+					if got := float64(f32(y)[i*n+j]); !(math.Abs(got-sum) <= 2e-4*math.Sqrt(float64(k))) {
 						t.Fatalf("%d×%d×%d: y[%d,%d] = %v, want %v", m, n, k, i, j, got, sum)
 					}
 				}
