@@ -153,6 +153,16 @@ func TestDivisionsFail(t *testing.T) {
 			}
 		}
 	}
+	// Copies of one document are written at the end, to train.
+	copies := &byDocument{write: func(int, string, []int32) error { return broken }, share: 0.5}
+	for range 2 {
+		if err := errors.Join(copies.add(text(1, 9), 7), copies.end()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := copies.finish(); err != broken {
+		t.Errorf("copies: %v", err)
+	}
 }
 
 // Text that repeats what is held out is counted where it stands, not where it was first.
