@@ -1,7 +1,11 @@
 package checkpoint
 
 import (
+	"errors"
+	"io"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"antiphase/internal/vfs/vfstest"
@@ -75,6 +79,58 @@ func TestDraftRefuses(t *testing.T) {
 	for _, name := range []string{"step-00000003", "../step-00000003.tmp-0123456789abcdef", "step-00000004.tmp-0123456789abcdef", "step-00000003.old-0123456789abcdef"} {
 		if _, err := s.Join(3, name); err == nil {
 			t.Errorf("joined %q", name)
+		}
+	}
+}
+
+// What goes wrong in a draft is told with its step, whichever process it goes wrong in. After the rename the checkpoint
+// counts, whatever part of tidying up fails: that is ErrCommitted, as of Save.
+func TestDraftFails(t *testing.T) {
+	broken := errors.New("broken")
+	mem := vfstest.NewMem()
+	s := open(t, mem, Options{})
+	d, err := s.Begin(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := open(t, mem, Options{ReadOnly: true}).Join(7, d.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []*Draft{d, other} {
+		_, err := x.Write([]File{{"a", func(io.Writer) error { return broken }}})
+		if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "checkpoint: save step 7: write a: ") {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, kind := range []string{"latest", "old", "pruned"} {
+		mem := vfstest.NewMem()
+		s := open(t, mem, Options{KeepLast: 1})
+		save(t, s, 3, "first")
+		if kind == "old" {
+			save(t, s, 7, "second")
+		}
+		s.fs = &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
+			name := filepath.Base(op.Path)
+			if kind == "latest" && strings.HasPrefix(name, "latest") || kind == "old" && op.Kind == "remove" && strings.Contains(op.Path, ".old-") ||
+				kind == "pruned" && op.Kind == "rename" && strings.HasPrefix(name, "step-00000003") {
+				return syscall.EIO
+			}
+			return nil
+		}}
+		d, err := s.Begin(7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := d.Write(state(7, "new"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Commit(e); !errors.Is(err, ErrCommitted) || !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "step 7") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if c, err := readOnly(mem).Latest(nil); err != nil || identity(t, mem, c, "new") != "7/new" {
+			t.Errorf("%s: %+v, %v", kind, c, err)
 		}
 	}
 }

@@ -128,3 +128,42 @@ func TestReplacementIsChecked(t *testing.T) {
 		t.Errorf("found %+v, %v", c, err)
 	}
 }
+
+// A manifest that is no manifest of ours is newer if it says so and no sum of ours contradicts it, otherwise damaged.
+func TestNewerOrDamaged(t *testing.T) {
+	for text, want := range map[string]error{
+		`{"format": 2, "files": 3}`: ErrNewer, `{"format": 2, "step": 8, "files": []}`: ErrNewer, `{"format": 2, "sum": ""}`: ErrNewer, `{"format": 3, "sum": "x"}`: ErrNewer,
+		`{"format": 1, "files": 3}`: ErrDamaged, `{"format": 1, "step": 8}`: ErrDamaged, `{"format": 0, "step": "x"}`: ErrDamaged, `{"format": 2`: ErrDamaged, "": ErrDamaged, `{}`: ErrDamaged,
+	} {
+		mem, s := damaged(t)
+		replace(t, mem, filepath.Join(s.path(8), manifestName), []byte(text))
+		_, err := s.At(8)
+		for _, kind := range []error{ErrNewer, ErrDamaged, ErrUnreadable, ErrNone} {
+			if errors.Is(err, kind) != (kind == want) {
+				t.Errorf("%s: %v, want %v", text, err, want)
+			}
+		}
+	}
+}
+
+// A reader that looks while the run replaces its only checkpoint by the next one finds one of the two, and says nothing
+// of the one that is gone.
+func TestLatestWhileSaving(t *testing.T) {
+	for at := range 8 {
+		mem := vfstest.NewMem()
+		owner := open(t, mem, Options{KeepLast: 1})
+		save(t, owner, 8, "a")
+		reader := readOnly(mem)
+		ops := 0
+		reader.fs = &vfstest.Faulty{FS: mem, Hook: func(vfstest.Op) error {
+			if ops++; ops == at+2 { // after its list of steps
+				save(t, owner, 12, "b")
+			}
+			return nil
+		}}
+		c, err := reader.Latest(func(s string) { t.Errorf("warned of %s", s) })
+		if err != nil || c.Step != 8 && c.Step != 12 || at == 0 && c.Step != 12 {
+			t.Errorf("saved before operation %d: %+v, %v", at+2, c, err)
+		}
+	}
+}

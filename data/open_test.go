@@ -110,7 +110,7 @@ func TestParquetRowGroups(t *testing.T) {
 
 func TestFolderAndGlob(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"b/2.txt", "a/1.txt", "c.jsonl", ".git/x.txt", "a/readme.rst", "d.txt"} {
+	for _, name := range []string{"b/2.txt", "a/1.txt", "c.jsonl", ".git/x.txt", "a/readme.rst", "d.txt", "e.txt/3.md"} { // e.txt is a folder
 		must(0, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		content := name
 		if strings.HasSuffix(name, ".jsonl") {
@@ -119,7 +119,7 @@ func TestFolderAndGlob(t *testing.T) {
 		write(t, filepath.Join(dir, name), []byte(content))
 	}
 	for spec, want := range map[string][]string{
-		dir:                                {"a/1.txt", "b/2.txt", "c.jsonl", "d.txt"},
+		dir:                                {"a/1.txt", "b/2.txt", "c.jsonl", "d.txt", "e.txt/3.md"},
 		filepath.Join(dir, "*"):            {"c.jsonl", "d.txt"},
 		filepath.Join(dir, "[ab]", "*"):    {"a/1.txt", "b/2.txt"},
 		filepath.Join(dir, "?", "1.*"):     {"a/1.txt"},

@@ -173,3 +173,22 @@ func FuzzShard(f *testing.F) {
 		}
 	})
 }
+
+// The first id outside the vocabulary is the one that is told, in both widths; without one it is -1.
+func TestFirstForeignID(t *testing.T) {
+	for _, width := range []uint32{2, 4} {
+		for _, c := range []struct {
+			ids  []int32
+			want int
+		}{{nil, -1}, {[]int32{0, 9, 5}, -1}, {[]int32{10, 3, 11}, 0}, {[]int32{9, 10, 12, 2}, 1}, {[]int32{1, 2, 65535}, 2}} {
+			s := &Shard{header: shardHeader{width: width, vocab: 10}, tokens: []byte("skipskip")[:2*width]}
+			for _, id := range c.ids {
+				s.tokens = append(s.tokens, le.AppendUint32(nil, uint32(id))[:width]...)
+			}
+			got := make([]int32, len(c.ids))
+			if bad := s.read(got, 2); bad != c.want || !slices.Equal(got, c.ids) {
+				t.Errorf("%d bytes: %d is the first of %v, want %d", width, bad, got, c.want)
+			}
+		}
+	}
+}
