@@ -58,10 +58,10 @@ func TestTrainRows(t *testing.T) {
 		// The ops' FLOPs are the model's formula, counted by another path.
 		r, _ := TrainOptions{Geometry: Geometry{Size: "nano", Arch: a.Name}, Seq: 48}.recipe()
 		_, want := r.Model.FLOPs(48)
-		if per := row.Rate * 1e12 / row.Value; math.Abs(per-want) > 1e-6*want { // rate and tokens per second are of one median
+		if per := row.Rate * 1e12 / row.Value; !(math.Abs(per-want) <= 1e-6*want) { // rate and tokens per second are of one median
 			t.Errorf("%s: %g FLOPs of a token, want %g", a.Name, per, want)
 		}
-		if want *= 4 * 48; math.Abs(flops-want) > 1e-3*want {
+		if want *= 4 * 48; !(math.Abs(flops-want) <= 1e-3*want) {
 			t.Errorf("%s: the ops have %g FLOPs, the formula says %g", a.Name, flops, want)
 		}
 	}
@@ -243,10 +243,10 @@ func TestGemmRows(t *testing.T) {
 			work *= 3
 		}
 		scale := map[string]float64{"fixed": 1e12, "fixed bytes": 1e9}[want]
-		if got := r.Rate * scale * r.Value / 1e3; math.Abs(got-work) > 1e-6*work {
+		if got := r.Rate * scale * r.Value / 1e3; !(math.Abs(got-work) <= 1e-6*work) {
 			t.Errorf("%s: %g FLOPs or bytes, want %g", r.Name, got, work)
 		}
-		if r.Ceiling != want || r.Value <= 0 || r.Rate <= 0 || math.Abs(r.Share-r.Rate/r.CeilingRate) > 1e-9*r.Share {
+		if r.Ceiling != want || r.Value <= 0 || r.Rate <= 0 || !(math.Abs(r.Share-r.Rate/r.CeilingRate) <= 1e-9*r.Share) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -269,7 +269,7 @@ func TestAttentionRows(t *testing.T) {
 		}
 		heads, dv := 4/a.Values, 16*a.Values
 		flops := 2 * 2 * float64(heads) * 32 * 33 / 2 * float64(a.Maps*(16+dv))
-		if got := rows[0].Rate * 1e12 * rows[0].Value / 1e3; math.Abs(got-flops) > 1e-6*flops {
+		if got := rows[0].Rate * 1e12 * rows[0].Value / 1e3; !(math.Abs(got-flops) <= 1e-6*flops) {
 			t.Errorf("%s: forward of %g FLOPs, want %g", a.Name, got, flops)
 		}
 	}
@@ -289,7 +289,7 @@ func TestDecodeRows(t *testing.T) {
 		}
 		for _, row := range rows[1:] { // bytes of a step, and sequences in it
 			bytes := row.Shape["step_bytes"].(float64)
-			if got := row.Rate * 1e9 / row.Value * float64(row.Shape["batch"].(int)); math.Abs(got-bytes) > 1e-6*bytes {
+			if got := row.Rate * 1e9 / row.Value * float64(row.Shape["batch"].(int)); !(math.Abs(got-bytes) <= 1e-6*bytes) {
 				t.Errorf("%s: %g bytes of a step, want %g", row.Name, got, bytes)
 			}
 		}
@@ -297,7 +297,7 @@ func TestDecodeRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if per := nano.Model.PromptFLOPs(20) / 20; math.Abs(rows[0].Rate*1e12/rows[0].Value-per) > 1e-6*per {
+		if per := nano.Model.PromptFLOPs(20) / 20; !(math.Abs(rows[0].Rate*1e12/rows[0].Value-per) <= 1e-6*per) {
 			t.Errorf("%s: %g FLOPs of a prompt's token, want %g", a.Name, rows[0].Rate*1e12/rows[0].Value, per)
 		}
 		calls := 0.0

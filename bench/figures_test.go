@@ -198,7 +198,7 @@ func TestForwardRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	forward, whole := r.Model.FLOPs(32)
-	if per := row.Rate * 1e12 / row.Value; math.Abs(per-forward) > 1e-9*forward || forward >= whole { // FLOPs of a token
+	if per := row.Rate * 1e12 / row.Value; !(math.Abs(per-forward) <= 1e-9*forward) || forward >= whole { // FLOPs of a token
 		t.Errorf("%g FLOPs of a token, want %g", per, forward)
 	}
 }
@@ -321,7 +321,7 @@ func TestPassRate(t *testing.T) {
 		{"half of the tokens without text", [][]time.Duration{at(100, 200, 300, 400)}, 8, 20},
 	} {
 		p := &pass{at: x.at, tokens: x.tokens}
-		if got := p.rate(); math.Abs(got-x.want) > 1e-9 {
+		if got := p.rate(); !(math.Abs(got-x.want) <= 1e-9) {
 			t.Errorf("%s: %g, want %g", x.what, got, x.want)
 		}
 	}

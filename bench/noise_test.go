@@ -26,7 +26,7 @@ func TestDraw(t *testing.T) {
 		sum, square, distinct[v] = sum+float64(v), square+float64(v)*float64(v), true
 	}
 	mean := sum / 1e4
-	if std := math.Sqrt(square/1e4 - mean*mean); math.Abs(mean-3) > 0.03 || math.Abs(std-0.5) > 0.02 || len(distinct) < 9000 {
+	if std := math.Sqrt(square/1e4 - mean*mean); !(math.Abs(mean-3) <= 0.03) || !(math.Abs(std-0.5) <= 0.02) || len(distinct) < 9000 {
 		t.Errorf("mean %g, deviation %g, %d values", mean, std, len(distinct))
 	}
 	for i, v := range stats(100, 100, 3, 0.5) {

@@ -33,7 +33,7 @@ func TestShots(t *testing.T) {
 		lengths[[2]int{list[i].prompt, list[i].output}]++
 	}
 	mean := sum / 19999
-	if std := math.Sqrt(square/19999 - mean*mean); math.Abs(mean-0.025) > 0.001 || math.Abs(std-0.025) > 0.001 { // of an exponential they are equal
+	if std := math.Sqrt(square/19999 - mean*mean); !(math.Abs(mean-0.025) <= 0.001) || !(math.Abs(std-0.025) <= 0.001) { // of an exponential they are equal
 		t.Errorf("gaps of %g ± %g s at 40 per second", mean, std)
 	}
 	if len(lengths) != 9 || lengths[[2]int{3, 9}] < 1500 {
@@ -58,7 +58,7 @@ func TestSummaryWithoutText(t *testing.T) {
 	r := summarize(&ServeOptions{Deadline: time.Second}, []shot{
 		{status: http.StatusOK, tokens: 5, whole: 300 * ms}, {status: http.StatusOK, tokens: 3, first: 40 * ms, whole: 100 * ms},
 	}, time.Second)
-	if r.Answered != 2 || r.Tokens != 8 || math.Abs(r.TTFT.Mean-0.04) > 1e-12 || math.Abs(r.TTFT.P50-0.04) > 1e-12 || math.Abs(r.TPOT.Mean-0.03) > 1e-12 || math.Abs(r.E2E.Mean-0.2) > 1e-12 {
+	if r.Answered != 2 || r.Tokens != 8 || !(math.Abs(r.TTFT.Mean-0.04) <= 1e-12) || !(math.Abs(r.TTFT.P50-0.04) <= 1e-12) || !(math.Abs(r.TPOT.Mean-0.03) <= 1e-12) || !(math.Abs(r.E2E.Mean-0.2) <= 1e-12) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -168,7 +168,7 @@ func TestDecodeNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if per := cfg.Model.PromptFLOPs(6) / 6; math.Abs(rows[0].Rate*1e12/rows[0].Value-per) > 1e-6*per {
+	if per := cfg.Model.PromptFLOPs(6) / 6; !(math.Abs(rows[0].Rate*1e12/rows[0].Value-per) <= 1e-6*per) {
 		t.Errorf("%g FLOPs of a token of three prompts, want %g", rows[0].Rate*1e12/rows[0].Value, per)
 	}
 	m, err := model.New(c.Device, cfg.Model, layer.Memory{})

@@ -124,7 +124,7 @@ func TestSummaryByHand(t *testing.T) {
 	for i := range list {
 		list[i] = float64(200 - i)
 	}
-	if got := spread(list); got != (Spread{Mean: got.Mean, P50: 101, P99: 199}) || math.Abs(got.Mean-100.5) > 1e-9 {
+	if got := spread(list); got != (Spread{Mean: got.Mean, P50: 101, P99: 199}) || !(math.Abs(got.Mean-100.5) <= 1e-9) {
 		t.Errorf("of 200: %+v", got)
 	}
 	if r := summarize(&ServeOptions{}, shots[:1], time.Second); r.Rate != 0 || r.Requests != 1 {

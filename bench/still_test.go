@@ -218,7 +218,7 @@ func TestOwnCeilings(t *testing.T) {
 			t.Fatal(err)
 		}
 		rate, err := p.Run()
-		if err != nil || p.Name != c.name || p.Unit != UnitFLOPs || math.Abs(rate-c.rate) > 1e-9*c.rate || d.name != "MatMul" {
+		if err != nil || p.Name != c.name || p.Unit != UnitFLOPs || !(math.Abs(rate-c.rate) <= 1e-9*c.rate) || d.name != "MatMul" {
 			t.Errorf("%s at %g %s (%v), want %s at %g", p.Name, rate, p.Unit, err, c.name, c.rate)
 		}
 		if p.free(); d.held != 0 {
@@ -228,7 +228,7 @@ func TestOwnCeilings(t *testing.T) {
 	d := &still{ms: 4}
 	b := (&Config{Device: d}).bandwidth()
 	rate, err := b.Run()
-	if want := 2 * 256 * 1024 * 1024 / 4e-3 / 1e9; err != nil || b.Name != "own copy 256 MiB" || b.Unit != UnitBytes || math.Abs(rate-want) > 1e-9*want || d.name != "Copy" || d.held != 512<<20 {
+	if want := 2 * 256 * 1024 * 1024 / 4e-3 / 1e9; err != nil || b.Name != "own copy 256 MiB" || b.Unit != UnitBytes || !(math.Abs(rate-want) <= 1e-9*want) || d.name != "Copy" || d.held != 512<<20 {
 		t.Errorf("%s at %g %s, %d bytes (%v)", b.Name, rate, b.Unit, d.held, err)
 	}
 	if b.free(); d.held != 0 {
@@ -309,7 +309,7 @@ func TestDrawParams(t *testing.T) {
 		if p.Kind == layer.Gain && sum == n && square == n {
 			ones++
 		}
-		if std := math.Sqrt(square/n - sum*sum/n/n); p.Kind == layer.Matrix && (math.Abs(std-p.Std) > 0.1*p.Std || p.Std == 0) {
+		if std := math.Sqrt(square/n - sum*sum/n/n); p.Kind == layer.Matrix && (!(math.Abs(std-p.Std) <= 0.1*p.Std) || p.Std == 0) {
 			t.Errorf("%s: a deviation of %g, want %g", p.Name, std, p.Std)
 		}
 	}

@@ -26,7 +26,7 @@ func TestRankSum(t *testing.T) {
 		{[]float64{inf, inf, inf}, []float64{inf, inf, inf}, 1, false},
 		{[]float64{1, 4}, []float64{2, 3}, 1, false},
 	} {
-		if p, less := rankSum(c.a, c.b); math.Abs(p-c.p) > 1e-12 || p < 1 && less != c.less {
+		if p, less := rankSum(c.a, c.b); !(math.Abs(p-c.p) <= 1e-12) || p < 1 && less != c.less {
 			t.Errorf("%v and %v: p = %g (less: %v), want %g (%v)", c.a, c.b, p, less, c.p, c.less)
 		}
 	}
@@ -74,6 +74,9 @@ func TestDecide(t *testing.T) {
 		{twice, 0.6, 1.9, 3, Holds}, {twice, 0.4, 0.49, 3, HoldsNot}, {twice, 2.1, 3, 3, HoldsNot}, {twice, 0.4, 1, 3, Unclear},
 		{twice, 1, 2.1, 3, Unclear}, {twice, 0.9, 1.1, 2, Unclear},
 		{near, -0.04, 0.02, 3, Holds}, {near, -0.2, -0.06, 3, HoldsNot}, {near, -0.06, -0.01, 3, Unclear},
+		// An interval that ends on a border lies on neither side of it.
+		{claim{}, -0.5, 0, 3, Unclear}, {claim{}, 0, 0.5, 3, Unclear}, {lower, -0.02, 0.01, 3, Unclear}, {claim{above: true}, 0, 0.5, 3, Unclear},
+		{twice, 1, 2, 3, Unclear}, {twice, 0.5, 1, 3, Unclear}, {twice, 0.25, 0.5, 3, Unclear}, {twice, 2, 3, 3, Unclear},
 	} {
 		x := finding{diff: (c.low + c.high) / 2, low: c.low, high: c.high, seeds: c.seeds}
 		if got := c.claim.decide(x); got != c.want {

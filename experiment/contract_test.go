@@ -126,7 +126,7 @@ func TestStopwatch(t *testing.T) {
 		"training": {got.Training, 6}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1}, "data": {got.Data, 30}, "saving": {got.Saving, 11}, "starting": {got.Starting, 8 + 3},
 		"runs": {float64(got.Runs) * unit, 3},
 	} {
-		if math.Abs(x[0]-x[1]*unit) > unit/2 {
+		if !(math.Abs(x[0]-x[1]*unit) <= unit/2) {
 			t.Errorf("%s: %g, want %g", name, x[0]/unit, x[1])
 		}
 	}
@@ -135,7 +135,7 @@ func TestStopwatch(t *testing.T) {
 		t.Errorf("%q, useful %g", s.String(), s.Useful())
 	}
 	w.spent.Began = ago(10)
-	if total := w.read().Total; math.Abs(total-30*unit) > unit/2 {
+	if total := w.read().Total; !(math.Abs(total-30*unit) <= unit/2) {
 		t.Errorf("%g units of three devices in ten", total/unit)
 	}
 }
@@ -256,7 +256,12 @@ func TestSpecBounds(t *testing.T) {
 		"a task twice": {func(s *Spec) { s.Tasks = append(s.Tasks, s.Tasks[0]) }, "--task"}, "an arch twice": {func(s *Spec) { s.Archs = append(s.Archs, s.Archs[0]) }, "--arch"},
 		"no such arch": {func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"}, "rate 0": {func(s *Spec) { s.LRs = []float64{0} }, "--lr"}, "rate NaN": {func(s *Spec) { s.LRs = []float64{math.NaN()} }, "--lr"},
 		"rate +Inf": {func(s *Spec) { s.LRs = []float64{math.Inf(1)} }, "--lr"}, "a decided key": {func(s *Spec) { s.Set = []string{" train.seed = 3"} }, "--set: train.seed is decided by --seeds"},
-		"decided steps": {func(s *Spec) { s.Set = []string{"train.steps=3"} }, "--steps"},
+		"decided steps":     {func(s *Spec) { s.Set = []string{"train.steps=3"} }, "--steps"},
+		"steps of the size": {func(s *Spec) { s.Steps, s.Every = 0, 0 }, ""}, "the number of steps": {func(s *Spec) { s.Steps = -3 }, "--steps: is -3, must be positive"},
+		"the number of probes": {func(s *Spec) { s.Every = -4 }, "--probe-every: is -4, must be positive"}, "few seeds": {func(s *Spec) { s.TuneSeeds = 9 }, "--tune-seeds: is 9, there are 2 seeds"},
+		"nothing held out": {func(s *Spec) { s.Set = []string{"data.held_out=0"} }, "data.held_out: is 0; runs are compared on held-out text"},
+		"a variant twice":  {func(s *Spec) { s.Variants = []Variant{"diff diff model.ffn=64"} }, "--arch, --variant: diff is there twice"},
+		"two cases":        {func(s *Spec) { s.Variants = []Variant{"Diff diff model.ffn=64"} }, "--arch, --variant: names without regard to case: diff is there twice"},
 	} {
 		s := nanoSpec(40)
 		x.set(s)

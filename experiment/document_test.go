@@ -168,7 +168,8 @@ func TestGridByHand(t *testing.T) {
 		rows   []Row
 		failed int
 		want   string
-	}{{mean(1, 2, 4), 0, "2.3333"}, {nil, 0, "–"}, {nil, 2, "diverged"}, {mean(1), 2, "1.0000; 2 diverged"}} {
+	}{{mean(1, 2, 4), 0, "2.3333"}, {nil, 0, "–"}, {nil, 2, "diverged"}, {mean(1), 2, "1.0000; 2 diverged"},
+		{[]Row{{Value: 0.5, Better: eval.Higher, Label: "score"}}, 0, "0.5000"}, {[]Row{{Value: 0.5, Better: eval.Lower, Label: "error, %"}}, 0, "0.5000"}} {
 		if got := meanText(x.rows, x.failed); got != x.want {
 			t.Errorf("%q, want %q", got, x.want)
 		}
@@ -264,7 +265,7 @@ func TestNextSteps(t *testing.T) {
 	next := func(program string) string {
 		return strings.Join((&Options{Dir: dir, Program: program}).Page(rows).Experiment.Next, "\n")
 	}
-	if got := next(""); strings.Contains(got, "generate") || !strings.Contains(got, ": antiphase evidence '"+dir+"' -o evidence.md") {
+	if got := next(""); !strings.HasPrefix(got, "More seeds, learning rates or architectures: ") || strings.Contains(got, "generate") || !strings.Contains(got, ": antiphase evidence '"+dir+"' -o evidence.md") {
 		t.Errorf("without models: %s", got)
 	}
 	for _, run := range []string{"transformer-s1", "transformer-s2"} {

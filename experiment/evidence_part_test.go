@@ -77,7 +77,7 @@ func checkFigures(t *testing.T, what, doc string) {
 	}
 	for _, m := range list {
 		unit := math.Pow(10, -float64(len(m[1])-strings.Index(m[1], ".")-1))
-		if a, b, d := number(m[1]), number(m[2]), number(m[3]); math.Abs(a-b-d) > 1.6*unit { // each is rounded
+		if a, b, d := number(m[1]), number(m[2]), number(m[3]); !(math.Abs(a-b-d) <= 1.6*unit) { // each is rounded
 			t.Errorf("%s: %s against %s is not a difference of %s", what, m[1], m[2], m[3])
 		}
 	}

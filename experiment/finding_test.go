@@ -32,16 +32,16 @@ func TestFindBySeed(t *testing.T) {
 	c := &claim{arch: v1, than: plain, measure: "outliers.hidden_max"}
 	x, ok := newFinal(rows).find(c, "tiny")
 	half := 4.302653 * math.Sqrt(7.0/3) // differences 1, 2, 6: mean 3, variance 7; the fourth seed has no partner
-	if !ok || x.seeds != 3 || x.arch != 23 || x.than != 20 || math.Abs(x.diff-3) > 1e-12 ||
-		math.Abs(x.low-3+half) > 1e-5 || math.Abs(x.high-3-half) > 1e-5 || x.doubts != nil {
+	if !ok || x.seeds != 3 || x.arch != 23 || x.than != 20 || !(math.Abs(x.diff-3) <= 1e-12) ||
+		!(math.Abs(x.low-3+half) <= 1e-5) || !(math.Abs(x.high-3-half) <= 1e-5) || x.doubts != nil {
 		t.Errorf("differences: %+v, want 3 ± %g", x, half)
 	}
 	c = &claim{arch: v1, than: plain, measure: "outliers.hidden_max", ratio: true}
 	rows = slices.Concat(seeded(plain, "outliers.hidden_max", 1, 1), seeded(v1, "outliers.hidden_max", 2, 8))
 	x, ok = newFinal(rows).find(c, "tiny")
 	half = 12.7062 * math.Log(4) / 2 // logarithms ln 2 and ln 8: mean ln 4, standard error ln 4 / 2
-	if !ok || math.Abs(x.diff-4) > 1e-9 || math.Abs(math.Log(x.low)-(math.Log(4)-half)) > 1e-4 ||
-		math.Abs(math.Log(x.high)-(math.Log(4)+half)) > 1e-4 {
+	if !ok || !(math.Abs(x.diff-4) <= 1e-9) || !(math.Abs(math.Log(x.low)-(math.Log(4)-half)) <= 1e-4) ||
+		!(math.Abs(math.Log(x.high)-(math.Log(4)+half)) <= 1e-4) {
 		t.Errorf("ratios: %+v, want 4 and half a width of %g", x, half)
 	}
 	x, ok = newFinal(slices.Concat(seeded(plain, "outliers.hidden_max", 1), seeded(v1, "outliers.hidden_max", 2))).find(c, "tiny")
@@ -102,7 +102,7 @@ func TestFloored(t *testing.T) {
 		if got := slices.Contains(f.doubts, "diff is not above its floor"); !ok || got != x.want {
 			t.Errorf("%s: %v, %+v", x.what, ok, f)
 		}
-		if math.Abs(f.arch-x.level) > 1e-9 || f.than != 0 || math.Abs(f.diff-x.level) > 1e-9 {
+		if !(math.Abs(f.arch-x.level) <= 1e-9) || f.than != 0 || !(math.Abs(f.diff-x.level) <= 1e-9) {
 			t.Errorf("%s: %g against %g, difference %g", x.what, f.arch, f.than, f.diff)
 		}
 	}
@@ -195,6 +195,11 @@ func TestFigureByKind(t *testing.T) {
 		{claim{}, finding{diff: -9.9, low: -10, high: -9.8, arch: 0.1, than: 10}, "0.1 against 10.0: −9.9 [−10.0, −9.8]"},
 		{claim{}, finding{diff: 9.89, low: 9.8, high: 10, arch: 9.99, than: 0.1}, "9.990 against 0.100: +9.890 [+9.800, +10.000]"},
 		{claim{}, finding{diff: 0.001, low: 0.001, high: 0.001, arch: 0.011, than: 0.009}, "0.011 against 0.009: +0.001 [+0.001, +0.001]"},
+		{claim{}, finding{diff: -0.001, low: -0.002, high: 0.001, arch: 0.009, than: 0.01}, "0.009 against 0.010: −0.001 [−0.002, +0.001]"},
+		{claim{}, finding{diff: 0.0002, low: -0.0001, high: 0.0005, arch: 0.0012, than: 0.001}, "0.0012 against 0.001: +0.0002 [−0.0001, +0.0005]"},
+		{claim{}, finding{arch: 0, than: 0}, "0.000 against 0.000: +0.000 [+0.000, +0.000]"},
+		{claim{}, finding{diff: 1, low: -inf, high: 2, arch: 2, than: 1, seeds: 2}, "2.000 against 1.000: +1.000 (no interval)"},
+		{claim{}, finding{diff: 1, low: 0, high: inf, arch: 2, than: 1, seeds: 2}, "2.000 against 1.000: +1.000 (no interval)"},
 		{claim{}, finding{note: "in words", diff: 3}, "in words"},
 	} {
 		if got := x.claim.figure(x.found); got != x.want {
@@ -249,8 +254,19 @@ func TestReach(t *testing.T) {
 			t.Errorf("median of %v: %g", x.list, got)
 		}
 	}
-	if _, ok := newFinal(probed(plain, 1e6)).find(c, "tiny"); ok {
-		t.Error("one side alone is compared")
+	for _, arch := range []string{plain, v1} {
+		if _, ok := newFinal(probed(arch, 1e6)).find(c, "tiny"); ok {
+			t.Errorf("%s alone is compared", arch)
+		}
+	}
+	rows := slices.Concat(probed(plain, 6e5, 7e5, 8e5, 9e5), probed(v1, 2e5, 3e5, 4e5, 5e5))
+	for i := range rows {
+		if rows[i].Parameters = 100; rows[i].Arch == v1 {
+			rows[i].Parameters = 110
+		}
+	}
+	if got, ok := newFinal(rows).find(c, "tiny"); !ok || !slices.Equal(got.doubts, []string{"unequal parameters: diff has 110, transformer 100 (+10.0 %)"}) {
+		t.Errorf("models of other sizes: %+v", got)
 	}
 }
 

@@ -62,8 +62,15 @@ func TestTrainingRows(t *testing.T) {
 	}
 	for measure, want := range map[string]float64{heldOut: 1.5, trainSpeed: 50, "train.spikes": 3, "train.grad_norm_late": (9 + 2 + 4) / 3.0,
 		"curve.train_loss": 1.125, "curve.valid_loss": 1.5, "curve.grad_norm": 4, "curve.lambda": 0.6, "curve.lambda_min": 0.25, "curve.lambda_max": 0.75} {
-		if r := by[measure]; r == nil || math.Abs(r.Value-want) > 1e-6 || r.Run != "a" {
+		if r := by[measure]; r == nil || !(math.Abs(r.Value-want) <= 1e-6) || r.Run != "a" {
 			t.Errorf("%s: %+v, want %g", measure, r, want)
+		}
+	}
+	for measure, label := range map[string]string{heldOut: "held-out loss at the end of training, nats/token", trainSpeed: "training speed, tokens/s",
+		"train.spikes": "steps with a spike of loss or gradient norm", "train.grad_norm_late": "gradient norm, mean over the last quarter of training",
+		"curve.lambda": "λ, mean over layers", "curve.lambda_min": "λ, smallest", "curve.lambda_max": "λ, largest"} {
+		if r := by[measure]; r.Label != label || measure != trainSpeed && !strings.HasPrefix(measure, "curve.") && r.Better != eval.Lower {
+			t.Errorf("%s: %q, better %v", measure, r.Label, r.Better)
 		}
 	}
 	if len(rows) != 10 || !by[trainSpeed].Timing || by[trainSpeed].Better != eval.Higher || by[heldOut].Timing || by[heldOut].Better != eval.Lower {
@@ -84,6 +91,7 @@ func TestTrainingRows(t *testing.T) {
 		says  string
 	}{
 		"a note":             {"the loss is not finite", steps, "the loss is not finite"},
+		"only a note":        {"step 9 was not finite", steps[:8], "step 9 was not finite"},
 		"no loss at the end": {"", steps[:8], "held-out loss at the end is not finite"},
 		"no step":            {"", nil, "held-out loss at the end is not finite"},
 	} {

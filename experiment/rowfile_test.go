@@ -61,6 +61,7 @@ func TestRowFile(t *testing.T) {
 		"old and new": {old.String() + string(b), append(sharing(), rows...)},
 		"new and old": {string(b) + old.String(), append(sharing(), rows...)},
 		"new twice":   {string(b) + string(b), append(sharing(), rows...)},
+		"empty lines": {"\n" + strings.ReplaceAll(string(b), "\n", "\n \t\n"), rows},
 	} {
 		if got, err := ReadRows(strings.NewReader(c.text)); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: other rows (%v)", name, err)
@@ -96,10 +97,11 @@ func TestRowFileCut(t *testing.T) {
 		without(3):    `line 4: task "q" of tiny-diff-s0 is not described before it is referred to`,
 		without(2, 8): "",
 		`{"size":"tiny","arch":"diff","measure":"lm.loss","value":1}`:                                   "it has no run",
-		`{"run":"a","size":"tiny","arch":"diff","measure":"curve.a","y":[1],"value":1}`:                 "1 values at 0 tokens",
+		`{"run":"a","size":"tiny","arch":"diff","measure":"curve.a","y":[1],"value":1}`:                 "line 1: curve.a of a has 1 values at 0 tokens, and 0 pairs",
 		`{"run":"a","size":"tiny","arch":"diff","measure":"curve.a","at":[1],"y":[1,2],"value":1}`:      "2 values at 1 tokens",
 		`{"run":"a","size":"tiny","arch":"diff","measure":"c","at":[1],"y":[1],"curve":[[1,2]]}`:        "and 1 pairs",
 		`{"run":"a","size":"tiny","arch":"diff","measure":"lm.loss","task":{"question":"q"},"value":1}`: "not described",
+		lines[0] + `{"size":"tiny","measure":"lm.loss","value":1}`:                                      "line 2: not a row of an experiment: it has no run",
 	} {
 		_, err := ReadRows(strings.NewReader(text))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

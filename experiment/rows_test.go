@@ -35,6 +35,11 @@ func TestRepeatsByHand(t *testing.T) {
 		lead != "Of 1 difference that repeat over 10 seeds of this plan, this run shows 1. Whatever else differs in the table is this seed's own." {
 		t.Errorf("%q %+v", lead, list)
 	}
+	often := known // eight of ten seeds are too few
+	often.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: append(slices.Repeat([]float64{2}, 8), 4, 4)}
+	if lead, list := Repeated([]Repeat{often}, rows, archs); len(list) != 0 || !strings.HasPrefix(lead, "Of 0 differences that repeat over 10 seeds") {
+		t.Errorf("eight of ten: %q %+v", lead, list)
+	}
 	turned := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 2))
 	for i := range turned {
 		turned[i].Better = eval.Lower
@@ -56,6 +61,11 @@ func TestRepeatsByHand(t *testing.T) {
 // Rows that no experiment can have are refused.
 func TestRowCheck(t *testing.T) {
 	good := func() Row { r := at("diff", 1, 1, "m", 1); r.Run = "a"; r.Items = []float64{1, 2}; return r }
+	bad := good()
+	bad.Weights, bad.Clusters = make([]float64, 3), make([]string, 4)
+	if err := bad.check(); err == nil || err.Error() != "2 items, 3 weights and 4 clusters: there must be as many" {
+		t.Errorf("%v", err)
+	}
 	for what, x := range map[string]struct {
 		change func(*Row)
 		ok     bool

@@ -49,7 +49,7 @@ func TestTopIsTheSortedList(t *testing.T) {
 			}
 			for i, x := range got {
 				want := float64(logits[ids[i]]) - math.Log(sum)
-				if x.ID != ids[i] || x.Text != spell(ids[i]) || math.Abs(*x.Logprob-want) > 1e-9 && !(math.IsInf(want, -1) && math.IsInf(*x.Logprob, -1)) {
+				if x.ID != ids[i] || x.Text != spell(ids[i]) || !(math.Abs(*x.Logprob-want) <= 1e-9) && !(math.IsInf(want, -1) && math.IsInf(*x.Logprob, -1)) {
 					t.Fatalf("%v: token %d is %d with %g, want %d with %g", logits, i, x.ID, *x.Logprob, ids[i], want)
 				}
 			}
@@ -112,12 +112,12 @@ func TestLossesByHand(t *testing.T) {
 				sum += math.Exp(float64(l))
 			}
 			want := float64(logits[(i-1)*v+int(x.ID)]) - math.Log(sum)
-			if math.Abs(*x.Logprob-want) > 1e-5 {
+			if !(math.Abs(*x.Logprob-want) <= 1e-5) {
 				t.Errorf("token %d of %d has %g, want %g", i, T, *x.Logprob, want)
 			}
 			mean -= want / float64(T-1)
 		}
-		if math.Abs(r.Loss-mean) > 1e-5 || len(r.Tokens) != T || r.Arch != "diff" || r.Layers != 3 || r.Heads != 4 || r.Maps != 2 {
+		if !(math.Abs(r.Loss-mean) <= 1e-5) || len(r.Tokens) != T || r.Arch != "diff" || r.Layers != 3 || r.Heads != 4 || r.Maps != 2 {
 			t.Errorf("%d tokens: loss %g, want %g; %+v", T, r.Loss, mean, r.Arch)
 		}
 	}
@@ -142,11 +142,11 @@ func TestTopOfLargeLogits(t *testing.T) {
 		sum := 0.0
 		for i, x := range newTopper(3, spell).of(logits) {
 			sum += math.Exp(*x.Logprob)
-			if want := []float64{-0.126928, -2.126928}; i < 2 && math.Abs(*x.Logprob-want[i]) > 1e-6 { // −ln(1 + e^−2), and 2 less
+			if want := []float64{-0.126928, -2.126928}; i < 2 && !(math.Abs(*x.Logprob-want[i]) <= 1e-6) { // −ln(1 + e^−2), and 2 less
 				t.Errorf("%v: %d has %g, want %g", logits, i, *x.Logprob, want[i])
 			}
 		}
-		if math.Abs(sum-1) > 1e-12 {
+		if !(math.Abs(sum-1) <= 1e-12) {
 			t.Errorf("%v: probabilities sum to %g", logits, sum)
 		}
 	}

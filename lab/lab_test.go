@@ -90,7 +90,7 @@ func TestMapsEqualTheOracle(t *testing.T) {
 				t.Fatalf("%s: next %+v", a.Name, n)
 			}
 			for k, top := range n.Top {
-				if math.Abs(*top.Logprob-logits[n.Token][top.ID]) > 1e-5 ||
+				if !(math.Abs(*top.Logprob-logits[n.Token][top.ID]) <= 1e-5) ||
 					k > 0 && *top.Logprob > *n.Top[k-1].Logprob {
 					t.Errorf(
 						"%s: token %d, %d: %v, want %v",
@@ -126,7 +126,7 @@ func TestFirstLayerByHand(t *testing.T) {
 				if h.Lambdas != nil {
 					lam = float64(h.Lambdas[row])
 				}
-				if want := float64(h.Maps[A1][i]) - lam*float64(h.Maps[A2][i]); math.Abs(float64(x)-want) > 1e-6 {
+				if want := float64(h.Maps[A1][i]) - lam*float64(h.Maps[A2][i]); !(math.Abs(float64(x)-want) <= 1e-6) {
 					t.Fatalf("%s: entry %d of the difference is %v, want %v", arch, i, x, want)
 				}
 			}
@@ -169,7 +169,7 @@ func TestTiles(t *testing.T) {
 							want += float64(fine.Shown[0].Maps[A1][i*(i+1)/2+j])
 						}
 					}
-					if math.Abs(float64(got[at])-want/float64(rows)) > 1e-6 {
+					if !(math.Abs(float64(got[at])-want/float64(rows)) <= 1e-6) {
 						t.Fatalf("T %d size %d: tile %d,%d is %v, want %v", T, size, I, J, got[at], want/float64(rows))
 					}
 					at++
@@ -211,7 +211,7 @@ func TestNothingChangedIsThePlainOutput(t *testing.T) {
 		if reflect.DeepEqual(changed.Shown[8].Maps[A2], plain.Shown[8].Maps[A2]) {
 			t.Errorf("%s: the shuffled map is shown as it was", arch)
 		}
-		if got := changed.Shown[0].Lambda / plain.Shown[0].Lambda; math.Abs(got-0.5) > 1e-6 {
+		if got := changed.Shown[0].Lambda / plain.Shown[0].Lambda; !(math.Abs(got-0.5) <= 1e-6) {
 			t.Errorf("%s: λ is shown %v times as trained, want 0.5", arch, got)
 		}
 		for _, list := range [][]layer.Intervention{nil, {{Lambda: &one}}, {{}}} {

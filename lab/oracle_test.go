@@ -79,7 +79,7 @@ func checkHead(t *testing.T, arch string, h Head, p *fullMaps) {
 	for _, x := range lam {
 		mean += x / float64(len(lam))
 	}
-	if !close32(h.Lambdas, lam) || math.Abs(h.Lambda-mean) > 1e-5 {
+	if !close32(h.Lambdas, lam) || !(math.Abs(h.Lambda-mean) <= 1e-5) {
 		t.Errorf("%s: layer %d head %d: λ %v %v, want %v", arch, h.Layer, h.Head, h.Lambda, h.Lambdas, lam)
 	}
 }
@@ -89,7 +89,7 @@ func close32(got Floats, want []float64) bool {
 		return false
 	}
 	for i := range got {
-		if math.Abs(float64(got[i])-want[i]) > 1e-5 {
+		if !(math.Abs(float64(got[i])-want[i]) <= 1e-5) {
 			return false
 		}
 	}

@@ -43,7 +43,7 @@ func TestPaperTraining(t *testing.T) {
 		if m.Layers != want.layers || m.Dim != want.dim || m.Heads != want.heads || m.HeadDim != want.headDim || m.Vocab != want.vocab {
 			t.Errorf("%s: %d layers of %d, %d heads of %d, vocabulary %d; the paper has %+v", size, m.Layers, m.Dim, m.Heads, m.HeadDim, m.Vocab, want)
 		}
-		if n := float64(model.Table(m).Count()) / 1e9; math.Abs(n-want.billions) > 0.001 {
+		if n := float64(model.Table(m).Count()) / 1e9; !(math.Abs(n-want.billions) <= 0.001) {
 			t.Errorf("%s: %.4f billion parameters, the paper has %.4f", size, n, want.billions)
 		}
 		d, err := Named(size, "diff")

@@ -28,7 +28,7 @@ func TestPairsAreEqualInSize(t *testing.T) {
 				t.Fatalf("%s %s: %v", s.Name, a.Name, err)
 			}
 			got := float64(model.Table(r.Model).Count())
-			if s.Name != "nano" && math.Abs(got/want-1) >= 0.01 {
+			if s.Name != "nano" && !(math.Abs(got/want-1) < 0.01) {
 				t.Errorf("%s: %s has %.0f parameters, the transformer %.0f (%+.2f %%)", s.Name, a.Name, got, want, 100*(got/want-1))
 			}
 		}
@@ -48,7 +48,7 @@ func TestPaperSizes(t *testing.T) {
 				n += p.Rows * p.Cols
 			}
 		}
-		if got := float64(n) / 1e9; math.Abs(got-want) > 0.0001 {
+		if got := float64(n) / 1e9; !(math.Abs(got-want) <= 0.0001) {
 			t.Errorf("%s: %.4fB parameters, the paper plots %.4fB", name, got, want)
 		}
 	}

@@ -60,7 +60,7 @@ func TestRowsSayWhereFrom(t *testing.T) {
 		Rows           []dryRow
 	}
 	if err := json.Unmarshal([]byte(out), &left); err != nil || left.Runs != 6 || left.Finished != 4 || left.Tokens != 2*3*4*32 || len(left.Rows) != 2 ||
-		left.Rows[0].Finished != 2 || left.Rows[1].Finished != 2 || math.Abs(left.Seconds-left.Rows[0].Seconds-left.Rows[1].Seconds) > 1e-9 {
+		left.Rows[0].Finished != 2 || left.Rows[1].Finished != 2 || !(math.Abs(left.Seconds-left.Rows[0].Seconds-left.Rows[1].Seconds) <= 1e-9) {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, _ = call(t, dir, 0, append(args, "--json", "-q")...)

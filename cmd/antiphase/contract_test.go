@@ -139,7 +139,7 @@ func TestDescribeRun(t *testing.T) {
 	if r.Step != 3 || r.Steps != 9 || r.Tokens != 99 || r.Loss != 2 || r.LossEMA != 3 || r.Valid != nil || r.WarnedLast != 3 || !reflect.DeepEqual(r.Warnings, map[string]int{"loss": 2, "grad_norm": 1}) {
 		t.Errorf("%+v", r)
 	}
-	if r.Began == nil || !r.Began.Equal(time.Unix(1.7e9, 0)) || r.Epoch == nil || *r.Epoch != 0.75 || math.Abs(*s.LambdaMin-0.3) > 1e-9 || math.Abs(*s.LambdaMax-0.6) > 1e-9 {
+	if r.Began == nil || !r.Began.Equal(time.Unix(1.7e9, 0)) || r.Epoch == nil || *r.Epoch != 0.75 || !(math.Abs(*s.LambdaMin-0.3) <= 1e-9) || !(math.Abs(*s.LambdaMax-0.6) <= 1e-9) {
 		t.Errorf("began %v, epoch %v", r.Began, r.Epoch)
 	}
 	var b bytes.Buffer
@@ -190,7 +190,7 @@ func TestPlans(t *testing.T) {
 		for _, x := range []struct{ seeds, jobs, times, over int }{{0, 1, 1, 1}, {1, 1, 1, 1}, {10, 1, 10, 1}, {10, 5, 10, 5}} {
 			f := &speedrunFlags{seeds: x.seeds, jobs: x.jobs}
 			want := (1.15*float64(p.steps) + 400) * float64(x.times) / float64(x.over) // milliseconds
-			if got := f.forecast(p, time.Millisecond).Seconds() * 1000; math.Abs(got/want-1) > 1e-6 {
+			if got := f.forecast(p, time.Millisecond).Seconds() * 1000; !(math.Abs(got/want-1) <= 1e-6) {
 				t.Errorf("%s, %+v: %g ms, want %g", p.name, x, got, want)
 			}
 		}

@@ -119,10 +119,10 @@ func TestDryRunWords(t *testing.T) {
 	seconds := tokens * all / 0.5e9
 	source := sourceRow{Source: "text.txt", Tokens: 490_000, About: true, Share: 1, Epochs: tokens / 490_000.}
 	if got.Arch != "diff" || got.Device != d.Name() || got.Parameters != n || got.Steps != 100 || got.Forward != forward || got.All != all || got.State != 16*n ||
-		got.Activations != acts || got.Tokens != tokens || math.Abs(got.Seconds/seconds-1) > 1e-9 || !slices.Equal(got.Sources, []sourceRow{source}) {
+		got.Activations != acts || got.Tokens != tokens || !(math.Abs(got.Seconds/seconds-1) <= 1e-9) || !slices.Equal(got.Sources, []sourceRow{source}) {
 		t.Errorf("%+v, want %g s, %d bytes, %+v", got, seconds, acts, source)
 	}
-	if p := got.Parallel; p.Ranks != 1 || p.Bandwidth != 12.5e9 || math.Abs(p.Compute/(seconds/100)-1) > 1e-9 || p.Step != p.Compute {
+	if p := got.Parallel; p.Ranks != 1 || p.Bandwidth != 12.5e9 || !(math.Abs(p.Compute/(seconds/100)-1) <= 1e-9) || p.Step != p.Compute {
 		t.Errorf("%+v", p)
 	}
 	code, out, errs = ran(t, args...)
@@ -140,8 +140,8 @@ func TestDryRunWords(t *testing.T) {
 	}
 	// Four ranks take 4 rows each, fewer than a micro-batch.
 	few := r.Model.ActivationBytes(4*256, d.Types(), r.Train.Recompute)
-	if p := got.Parallel; p.Ranks != 4 || p.Bandwidth != 2e9 || math.Abs(p.Compute/(seconds/400)-1) > 1e-9 || p.Activations != int64(few) || p.Parameters != n ||
-		p.Gradients <= 0 || p.Wire != 0 || math.Abs((p.Step-p.Compute)/(p.Gradients/2e9)-1) > 1e-9 || got.Seconds/seconds < 0.999 {
+	if p := got.Parallel; p.Ranks != 4 || p.Bandwidth != 2e9 || !(math.Abs(p.Compute/(seconds/400)-1) <= 1e-9) || p.Activations != int64(few) || p.Parameters != n ||
+		p.Gradients <= 0 || p.Wire != 0 || !(math.Abs((p.Step-p.Compute)/(p.Gradients/2e9)-1) <= 1e-9) || got.Seconds/seconds < 0.999 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -195,7 +195,7 @@ func TestForecastOfSources(t *testing.T) {
 		for i, w := range x.want {
 			w.Source, w.About = x.sources[i].Path, true
 			g := got[i]
-			if g.Epochs = math.Round(g.Epochs*1e9) / 1e9; g.Epochs != math.Round(w.Epochs*1e9)/1e9 || math.Abs(g.Share-w.Share) > 1e-9 {
+			if g.Epochs = math.Round(g.Epochs*1e9) / 1e9; g.Epochs != math.Round(w.Epochs*1e9)/1e9 || !(math.Abs(g.Share-w.Share) <= 1e-9) {
 				t.Errorf("%s: %+v, want %+v", x.what, g, w)
 			}
 			if g.Epochs, g.Share = w.Epochs, w.Share; g != w {

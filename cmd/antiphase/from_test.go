@@ -59,7 +59,7 @@ func TestRecipeToGoOn(t *testing.T) {
 	}
 	s := &stored{Config: model.Config{Arch: "diff", Vocab: 32000, Context: 4096, Layers: 16, Dim: 2048, Heads: 8, HeadDim: 128, KVHeads: 8, FFN: 5632}}
 	lr, seq := goingOn(s)
-	if n := float64(model.Table(s.Config).Count()); math.Abs(lr/(2e-5*math.Sqrt(1e9/n))-1) > 1e-9 || seq != 2048 || lr > 3e-5 || lr < 1e-5 {
+	if n := float64(model.Table(s.Config).Count()); !(math.Abs(lr/(2e-5*math.Sqrt(1e9/n))-1) <= 1e-9) || seq != 2048 || lr > 3e-5 || lr < 1e-5 {
 		t.Errorf("%g, %d for %g parameters", lr, seq, n)
 	}
 }

@@ -112,12 +112,12 @@ func TestGeneratedLogprobs(t *testing.T) {
 		for _, x := range row {
 			sum += math.Exp(x)
 		}
-		if want := row[id] - math.Log(sum); math.Abs(s.Logprob[i]-want) > 1e-4 {
+		if want := row[id] - math.Log(sum); !(math.Abs(s.Logprob[i]-want) <= 1e-4) {
 			t.Errorf("token %d: %g, want %g", i, s.Logprob[i], want)
 		}
 		sorted := slices.Sorted(slices.Values(row))
 		for k, top := range s.Top[i] {
-			if want := sorted[len(sorted)-1-k] - math.Log(sum); len(s.Top[i]) != 4 || math.Abs(top.Logprob-want) > 1e-4 || math.Abs(row[top.ID]-sorted[len(sorted)-1-k]) > 1e-4 {
+			if want := sorted[len(sorted)-1-k] - math.Log(sum); len(s.Top[i]) != 4 || !(math.Abs(top.Logprob-want) <= 1e-4) || !(math.Abs(row[top.ID]-sorted[len(sorted)-1-k]) <= 1e-4) {
 				t.Errorf("token %d, place %d: %+v, want %g", i, k, top, want)
 			}
 			if text := string([]byte{byte(top.ID)}); top.ID < 128 && top.Token != text || top.ID >= 128 && top.ID < 256 && top.Token != "\uFFFD" {

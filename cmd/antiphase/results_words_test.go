@@ -50,7 +50,7 @@ func TestTrainedResult(t *testing.T) {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
 		last := rows[len(rows)-1]
-		if got.Dir != "r/un" || got.Steps != x.steps || got.Resumed != x.from || math.Abs(got.Loss-last.Loss) > 1e-5 || math.Abs(got.Valid-last.Valid) > 1e-5 {
+		if got.Dir != "r/un" || got.Steps != x.steps || got.Resumed != x.from || !(math.Abs(got.Loss-last.Loss) <= 1e-5) || !(math.Abs(got.Valid-last.Valid) <= 1e-5) {
 			t.Errorf("%+v: %+v, the last row %+v", x, got, last)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAblationRows(t *testing.T) {
 			"--seed", "1", "--json", "-q", "--device", "cpu", "--precision", "fp32")
 		for _, m := range res.Results {
 			for key, mean := range map[string]eval.Mean{"loss,none": r.Loss, "ar_hit,none": r.ARHit, "others,none": r.Others} {
-				if v, ok := m[key].(float64); mean.N > 0 && (!ok || math.Abs(v-mean.Value) > 1e-9) {
+				if v, ok := m[key].(float64); mean.N > 0 && (!ok || !(math.Abs(v-mean.Value) <= 1e-9)) {
 					t.Errorf("%s: %s is %g, eval says %v", r.Name, key, mean.Value, m[key])
 				}
 			}

@@ -25,11 +25,11 @@ func TestDrawn(t *testing.T) {
 		{"all end", []sourceRow{{Tokens: 100, Share: 0.5, Bound: 1}, {Tokens: 100, Share: 0.5, Bound: 2}}, 400, []float64{1. / 3, 2. / 3}, []float64{1, 2}, 100},
 	} {
 		lacks := drawn(c.list, c.want)
-		if math.Abs(lacks-c.lacks) > 1e-9 {
+		if !(math.Abs(lacks-c.lacks) <= 1e-9) {
 			t.Errorf("%s: lacks %g tokens, want %g", c.name, lacks, c.lacks)
 		}
 		for i, s := range c.list {
-			if math.Abs(s.Share-c.share[i]) > 1e-9 || math.Abs(s.Epochs-c.full[i]) > 1e-9 {
+			if !(math.Abs(s.Share-c.share[i]) <= 1e-9) || !(math.Abs(s.Epochs-c.full[i]) <= 1e-9) {
 				t.Errorf("%s: source %d: share %g, %g epochs, want %g and %g", c.name, i, s.Share, s.Epochs, c.share[i], c.full[i])
 			}
 		}

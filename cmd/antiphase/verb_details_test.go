@@ -42,7 +42,7 @@ func TestAttendNumbers(t *testing.T) {
 			}
 			loss += (math.Log(sum) - logits[k][id]) / 4
 		}
-		if look := page.Looks[i]; look.Model != name || page.Models[i].ID != name || !look.Whole || math.Abs(look.Loss-loss) > 1e-4 {
+		if look := page.Looks[i]; look.Model != name || page.Models[i].ID != name || !look.Whole || !(math.Abs(look.Loss-loss) <= 1e-4) {
 			t.Errorf("%s: loss %g, want %g", name, look.Loss, loss)
 		}
 		if want := fmt.Sprintf("%s: 5 tokens, loss %.4f\n", name, page.Looks[i].Loss); !strings.Contains(notes, want) {

@@ -128,7 +128,7 @@ func TestGoingOn(t *testing.T) {
 	}{{0, 5, 32, 64, 0.2, 32}, {0.05, 5, 32, 64, 0.2, 32}, {0.5, 5, 128, 64, 1, 64}, {1, 5, 64, 64, 2, 64}, {0.5, 0, 32, 64, 1e-4, 64}, {0.5, 0, 32, 4096, 1e-4, 2048}} {
 		c.Context = x.ctx
 		s := &stored{Config: c, Saved: &train.Saved{State: &train.State{Step: x.step}, Recipe: recipe.Recipe{Optim: optim.Config{LR: 2, FinalLR: x.final}, Train: recipe.Train{SeqLen: x.seq}}}}
-		if lr, seq := goingOn(s); math.Abs(lr/x.lr-1) > 1e-9 || seq != x.want {
+		if lr, seq := goingOn(s); !(math.Abs(lr/x.lr-1) <= 1e-9) || seq != x.want {
 			t.Errorf("%+v: %g, %d", x, lr, seq)
 		}
 	}
