@@ -141,15 +141,16 @@ func TestEveryKey(t *testing.T) {
 func TestMetricsByHand(t *testing.T) {
 	choices := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"
 	all := "metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}, {metric: f1}, {metric: mcc}]\n"
-	rows := `{"q": "1", "a": 0, "c": ["x", "éééé"]}` + "\n" + `{"q": "2", "a": 1, "c": ["mm", "nny"]}` + "\n" + `{"q": "3", "a": [1, 0], "c": ["oy", "pppy"]}` + "\n"
+	rows := `{"q": "1", "a": 0, "c": ["x", "éééé"]}` + "\n" + `{"q": "2", "a": 1, "c": ["mm", "nny"]}` + "\n" + `{"q": "3", "a": [1, 0], "c": ["oy", "pppy"]}` + "\n" +
+		`{"q": "4", "a": 1, "c": ["k", "lll"]}` + "\n"
 	for name, c := range map[string]struct {
 		text, rows, said string
 		want             map[string]float64
 	}{
-		// Scores with the delimiter: −2 −9; −3 −4; −3 −5. By character: −2 −9/4; −3/2 −4/3; −3/2 −5/4. By byte: −2 −9/8; as by character.
-		// The first choice is said each time: gold 0 1 1, said 0 0 0.
-		"choices": {choices + all, rows, "", map[string]float64{"acc": 2. / 3, "acc_norm": 1, "acc_bytes": 2. / 3, "exact_match": 2. / 3, "f1": 0, "mcc": 0}},
-		"usual":   {choices, rows, "", map[string]float64{"acc": 2. / 3, "acc_norm": 1}},
+		// Scores with the delimiter: −2 −9; −3 −4; −3 −5; −2 −4. By character: −2 −9/4; −3/2 −4/3; −3/2 −5/4; −2 −4/3. By byte: −2 −9/8;
+		// the others as by character. The first choice is said each time: gold 0 1 1 1, said 0 0 0 0.
+		"choices": {choices + all, rows, "", map[string]float64{"acc": 0.5, "acc_norm": 1, "acc_bytes": 0.75, "exact_match": 0.5, "f1": 0, "mcc": 0}},
+		"usual":   {choices, rows, "", map[string]float64{"acc": 0.5, "acc_norm": 1}},
 		"likelihood": {head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: '{{q}}y'\n", rows, "",
 			map[string]float64{"perplexity": math.Exp(2), "acc": 1}},
 		"rolling": {head + "output_type: loglikelihood_rolling\ndoc_to_target: q\n", `{"q": "a b c"}` + "\n" + `{"q": "d"}` + "\n", "",

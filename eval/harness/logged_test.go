@@ -1,0 +1,95 @@
+package harness
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"antiphase/eval"
+)
+
+// What is kept of a sample on request, for every kind: the requests, what is right and what the model said, by hand.
+func TestSamplesByHand(t *testing.T) {
+	for text, want := range map[string]string{
+		choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n": "map[contexts:[one] continuations:[ x  y y] right:[0] scores:[{-2 1 false} {-4 1 true}]]; " +
+			"map[contexts:[two] continuations:[ zz  w] right:[1] scores:[{-3 1 false} {-2 1 false}]]",
+		choose + "doc_to_text: a\ndoc_to_target: s\ndoc_to_choice: c\n": "map[contexts:[x y y] continuations:[ un  un] right:[0] scores:[{-3 1 false} {-3 1 false}]]; " +
+			"map[contexts:[zz w] continuations:[ deux  deux] right:[1] scores:[{-5 1 false} {-5 1 false}]]",
+		head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n": "map[context:one continuation:un score:{-2 1 false}]; " +
+			"map[context:two continuation:deux score:{-4 1 false}]",
+		head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n": "map[score:{-4 1 false} text:un]; map[score:{-8 1 false} text:deux]",
+		generate + "filter_list: [{name: low, filter: [{function: lowercase}]}, {name: none, filter: [{function: take_first}]}]\n": "map[filtered:map[low:so " +
+			"none:So] prompt:one text:So wanted:[0]]; map[filtered:map[low:so none:So] prompt:two text:So wanted:[1]]",
+	} {
+		_, _, r := asked(t, text, "So", eval.Options{Shots: -1, LogSamples: true})
+		var got []string
+		for i, a := range r.Answers {
+			if a.ID != fmt.Sprint(i) {
+				t.Errorf("sample %d is %q", i, a.ID)
+			}
+			got = append(got, fmt.Sprint(a.Doc))
+		}
+		if s := strings.Join(got, "; "); s != want {
+			t.Errorf("%s\nlogs %s\nwant %s", strings.TrimPrefix(text, head), s, want)
+		}
+	}
+}
+
+// A result says where its questions come from: the data, the kind, the functions of the harness, each once in the order
+// of use, and a hash of the task file and of all that it includes.
+func TestConfigOfAResult(t *testing.T) {
+	copa := head + "output_type: multiple_choice\ndoc_to_text: !function copa.utils.doc_to_text\ndoc_to_target: !function copa.utils.doc_to_target\n" +
+		"doc_to_choice: !function copa.utils.doc_to_choice\nfewshot_config: {doc_to_text: !function copa.utils.doc_to_text}\n"
+	rows := `{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.", "choice2": "Dry.", "label": 1}` + "\n"
+	config := func(part string, opt eval.Options) (out string, hash any) {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "d.jsonl"), rows)
+		write(t, filepath.Join(dir, "t.yaml"), "include: part\n"+strings.Replace(copa, head, "task: mine\ntest_split: test\n", 1))
+		write(t, filepath.Join(dir, "part"), part)
+		write(t, filepath.Join(dir, "data", "org", "set", "test.jsonl"), rows)
+		opt.Data, opt.Shots = filepath.Join(dir, "data"), -1
+		c := run(t, tasksOf(t, dir)["mine"], &told{}, opt).Config
+		return fmt.Sprint(c["source"], "; ", c["output_type"], "; ", c["functions"]), c["task_file"]
+	}
+	const functions = "copa.utils.doc_to_text, copa.utils.doc_to_target, copa.utils.doc_to_choice"
+	local := "dataset_path: json\ndataset_kwargs: {data_files: {test: [d.jsonl, d.jsonl]}}\n"
+	got, first := config(local, eval.Options{})
+	if want := "d.jsonl d.jsonl; multiple_choice; " + functions; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if _, again := config(local, eval.Options{}); again != first || len(fmt.Sprint(first)) != 16 {
+		t.Errorf("the same files have the hashes %v and %v", first, again)
+	}
+	if _, other := config(local+"# changed\n", eval.Options{}); other == first {
+		t.Error("another included file has the same hash")
+	}
+	if got, _ := config("dataset_path: org/set\n", eval.Options{}); got != "org/set; multiple_choice; "+functions {
+		t.Errorf("below --data: %s", got)
+	}
+	_, _, r := asked(t, generate, "", eval.Options{Shots: -1})
+	if f, ok := r.Config["functions"]; ok {
+		t.Errorf("a task without functions has %v", f)
+	}
+}
+
+// The chance of guessing right is the mean over questions of the share of right choices.
+func TestChance(t *testing.T) {
+	rows := `{"q": "1", "a": [0, 1], "c": ["x", "y", "z"]}` + "\n" + `{"q": "2", "a": [3], "c": ["x", "y", "z", "v"]}` + "\n"
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "d.jsonl"), rows)
+	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nmetric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
+	write(t, filepath.Join(dir, "u.yaml"), strings.Replace(generate, "mine", "text", 1)+"doc_to_choice: c\n")
+	tasks := tasksOf(t, dir)
+	for _, m := range run(t, tasks["mine"], &told{}, eval.Options{Shots: -1}).Metrics {
+		chance, ok := m.Floors["chance"]
+		if want := (2./3 + 1./4) / 2; ok != (m.Name != "exact_match") || ok && !(chance-want < 1e-12 && want-chance < 1e-12) {
+			t.Errorf("%s by chance: %v %v, want %v", m.Name, chance, ok, want)
+		}
+	}
+	for _, m := range run(t, tasks["text"], &told{}, eval.Options{Shots: -1}).Metrics {
+		if len(m.Floors) > 0 {
+			t.Errorf("a text has the floors %v", m.Floors)
+		}
+	}
+}
