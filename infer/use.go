@@ -96,8 +96,6 @@ func (t *turn) pass() {
 	e.stepping = false
 	if len(e.sched.batch)+len(e.sched.queue) > 0 {
 		e.step()
-	} else {
-		e.turn.Broadcast()
 	}
 	e.claims++
 	t.await(context.Background()) // the work itself ends when its context does
