@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,7 +77,9 @@ func TestBesideSharesTheDevice(t *testing.T) {
 
 // TestBesideComesToItsTurn: where steps are started ahead, one is always in flight; a call that wants the device still gets it at once, and one that has
 // waited too long for its turn lets the others continue.
-func TestBesideComesToItsTurn(t *testing.T) {
+func TestBesideComesToItsTurn(t *testing.T) { synctest.Test(t, besideComesToItsTurn) } // in which waiting for ever fails
+
+func besideComesToItsTurn(t *testing.T) {
 	_, ahead, b := onBehind(t, "diff")
 	e := engine(t, ahead, nil, Options{PageSize: 4})
 	long := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 60}}
@@ -99,10 +102,9 @@ func TestBesideComesToItsTurn(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for waits := false; !waits; time.Sleep(10 * time.Microsecond) {
-			e.mu.Lock()
-			waits = e.claims > 0
-			e.mu.Unlock()
+		synctest.Wait()
+		if e.claims != 1 {
+			t.Errorf("%d claims while it waits for the step", e.claims)
 		}
 	}
 	b.at[b.advanced+30] = func() { // who has left gives up, and nobody waits for it

@@ -3,7 +3,9 @@ package infer
 import (
 	"context"
 	"encoding/json"
+	"runtime/debug"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -83,9 +85,19 @@ func (a *answer) add(t testing.TB, ev Event) {
 	a.Reason = ev.Reason
 }
 
+// bounded ends the tests with a message and all stacks if stop is not called soon: a call that waits for a turn that
+// never comes would last as long as go test's own limit.
+func bounded(t testing.TB) (stop func() bool) {
+	return time.AfterFunc(30*time.Second, func() {
+		debug.SetTraceback("all")
+		panic(t.Name() + ": an engine's call does not end")
+	}).Stop
+}
+
 // generate runs requests to their end.
 func generate(t testing.TB, e *Engine, reqs ...Request) []answer {
 	t.Helper()
+	defer bounded(t)()
 	list := make([]answer, len(reqs))
 	if err := e.Generate(context.Background(), reqs, func(i int, ev Event) bool { list[i].add(t, ev); return true }); err != nil {
 		t.Fatal(err)
