@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/internal/fault"
+	"antiphase/internal/hostmem"
+	"antiphase/tensor"
 )
 
 // verbs lists the subcommands, one file each.
@@ -43,6 +45,9 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 	a := &app{in: in, out: stdout, err: errw}
 	fault.Handle(crashed(a, args))
 	defer fault.Guard()()
+	if err := roomToStart(); err != nil {
+		return a.fail(err)
+	}
 	root := a.command(args)
 	ctx, stop := interruptible(a)
 	defer stop()
@@ -54,6 +59,15 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 		return a.fail(err)
 	}
 	return 0
+}
+
+// roomToStart refuses a limit of the address space under which the runtime would end the process.
+func roomToStart() error {
+	if !hostmem.Cramped() {
+		return nil
+	}
+	return &tensor.NoMemory{Where: "host", Bytes: hostmem.Reserve, Free: -1,
+		Err: errors.New("ulimit -v is too low; 3000000 is enough to start")}
 }
 
 // command is the program's tree of commands, with their flags.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,7 +73,16 @@ func TestScripts(t *testing.T) {
 		e.Setenv("ANTIPHASE_HOME", home)
 		return nil
 	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd, "full": fullCmd,
-		"sub": subCmd, "lines": linesCmd}})
+		"sub": subCmd, "lines": linesCmd}, Condition: conditions})
+}
+
+// conditions are those that scripts can use besides testscript's own.
+func conditions(name string) (bool, error) {
+	if name != "race" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 }
 
 // resaveCmd is "resave RUN NEW OLD TEXT": a run folder NEW with RUN's newest checkpoint, in whose state OLD has become TEXT. Its hashes are right.

@@ -72,7 +72,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// space is the rest of the address-space limit (ulimit -v).
+// space is the rest of the address-space limit (ulimit -v) but for the reserve.
 func space() int64 {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &r) != nil || r.Cur > Unknown/2 {
@@ -87,5 +87,5 @@ func space() int64 {
 	if err != nil {
 		return Unknown
 	}
-	return max(int64(r.Cur)-pages*int64(os.Getpagesize()), 0)
+	return max(int64(r.Cur)-pages*int64(os.Getpagesize())-Reserve, 0)
 }

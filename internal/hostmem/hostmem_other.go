@@ -3,3 +3,5 @@
 package hostmem
 
 func available() int64 { return Unknown }
+
+func space() int64 { return Unknown }
