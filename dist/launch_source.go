@@ -197,7 +197,7 @@ func firstHost(list string) string {
 	number := list[open+1 : open+end]
 	tail := ""
 	if shut := strings.IndexByte(list[open:], ']'); shut >= 0 {
-		tail, _, _ = strings.Cut(list[open+shut+1:], ",")
+		tail = firstHost(list[open+shut+1:]) // a name may have several brackets: rack[1-2]n[1-4]
 	}
 	return list[:open] + number + tail
 }

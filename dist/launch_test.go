@@ -71,6 +71,8 @@ func TestDetectRefuses(t *testing.T) {
 			"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4"},
 		{"RANK=0 WORLD_SIZE=8 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4", "contradict"},
 		{"RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=1", "contradict"},
+		{"RANK=0 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0", "contradict"},
+		{"RANK=1 WORLD_SIZE=4 PMI_RANK=2 PMI_SIZE=3", "two launchers contradict each other: torchrun says rank 1 of 4 (RANK=1 WORLD_SIZE=4), mpich says rank 2 of 3 (PMI_RANK=2 PMI_SIZE=3); "},
 		{"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4",
 			"--launcher"},
 		{"RANK=0", "WORLD_SIZE"},
@@ -139,9 +141,10 @@ func TestDetectFlags(t *testing.T) {
 func TestFirstHost(t *testing.T) {
 	for list, want := range map[string]string{
 		"node1": "node1", "node1,node2": "node1", "gpu[007-012,020],login": "gpu007", "a[3]": "a3", "a[3,5-6]": "a3",
-		"rack[1-2].dc[1-4]": "rack1.dc[1-4]", "x,y[1-2]": "x", "n[01-02]-ib": "n01-ib",
+		"rack[1-2].dc[1-4]": "rack1.dc1", "x,y[1-2]": "x", "n[01-02]-ib": "n01-ib", "r[1,3]n[07,9-10]-ib,login[1-2]": "r1n07-ib",
+		"a[3],b[4]": "a3", ",a": "", "a[": "a", "a[3": "a", "[5-6]": "5", "": "",
 	} {
-		if got := firstHost(list); got != want && list != "rack[1-2].dc[1-4]" {
+		if got := firstHost(list); got != want {
 			t.Errorf("%s: %s, want %s", list, got, want)
 		}
 	}
