@@ -104,18 +104,19 @@ func TestJoin(t *testing.T) {
 // A rank with another secret is refused at once; the others say that somebody was turned away.
 func TestWrongSecret(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	_, errs := joinAll(t, "tcp://"+freePort(t), 2, func(r int, o *Options) {
+	at := freePort(t)
+	_, errs := joinAll(t, "tcp://"+at, 2, func(r int, o *Options) {
 		o.JoinTimeout = time.Second
 		if r == 1 {
 			o.Secret = []byte("another")
 		}
 	})
-	if !errors.Is(errs[1], errSecret) {
+	if !errors.Is(errs[1], errSecret) || !strings.HasPrefix(errs[1].Error(), "dist: rank 1 of 2 is refused at "+at+": ") {
 		t.Errorf("rank 1: %v", errs[1])
 	}
-	if errs[0] == nil || !strings.Contains(errs[0].Error(), "never came: 1") || !strings.Contains(errs[0].Error(),
-		"secret") {
-		t.Errorf("rank 0: %v", errs[0])
+	want := "dist: rank 0 of 2 waited 1s at tcp://" + at + ": of 2 ranks these never came: 1; turned away: "
+	if errs[0] == nil || !strings.HasPrefix(errs[0].Error(), want) || !strings.Contains(errs[0].Error(), "secret") {
+		t.Errorf("rank 0: %v, want %s", errs[0], want)
 	}
 }
 

@@ -21,6 +21,8 @@ func TestVariablesOfLaunchers(t *testing.T) {
 		{"SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 SLURM_NTASKS=99 SLURM_LOCALID=2 SLURM_NODEID=1 SLURM_RESTART_COUNT=6 SLURM_STEP_ID=4 SLURM_JOB_ID=5000 SLURM_NODELIST=old SLURM_STEP_NODELIST=n[3-4] SLURM_STEP_TASKS_PER_NODE=4,5",
 			Launch{Source: "slurm", Rank: 5, World: 9, LocalRank: 2, LocalSize: 5, Node: 1, Restart: 6, Job: "5000.4", Master: fmt.Sprintf("n3:%d", 61440+5004%4096)}},
 		{"SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 SLURM_STEP_ID=4 SLURM_JOB_ID=7 SLURM_NODELIST=old", Launch{Source: "slurm", Rank: 5, World: 9, LocalRank: -1, Node: -1, Job: "7.4", Master: "old:61451"}},
+		{"RANK=5 WORLD_SIZE=9 MASTER_PORT=7", Launch{Source: "torchrun", Rank: 5, World: 9, LocalRank: -1, Node: -1}},
+		{"SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 SLURM_STEP_ID=4 SLURM_JOB_ID=7 SLURM_STEP_TASKS_PER_NODE=4,5", Launch{Source: "slurm", Rank: 5, World: 9, LocalRank: -1, LocalSize: 4, Node: -1, Job: "7.4"}},
 		{"OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=9 OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=4 OMPI_MCA_ess_base_jobid=j", Launch{Source: "openmpi", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: -1, Job: "j"}},
 		{"PMI_RANK=5 PMI_SIZE=9 MPI_LOCALRANKID=2 MPI_LOCALNRANKS=4", Launch{Source: "mpich", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: -1}},
 		{"MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=9 MV2_COMM_WORLD_LOCAL_RANK=2 MV2_COMM_WORLD_LOCAL_SIZE=4", Launch{Source: "mvapich2", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: -1}},
@@ -72,6 +74,9 @@ func TestLaunchWords(t *testing.T) {
 	if l, err := Detect(Explicit{Launcher: "flags", Rank: 0, World: 2, LocalRank: -1}, mpich); err != nil || l.Source != "flags" || l.World != 2 || len(l.Notes) != 2 {
 		t.Errorf("%+v, %v", l, err)
 	}
+	if l, err := Detect(Explicit{Launcher: "mpich", Rank: 0, World: 2, LocalRank: -1}, mpich); err != nil || l.Source != "mpich" || l.Rank != 1 || l.World != 4 || len(l.Seen) != 1 {
+		t.Errorf("flags beside a launcher that is to be trusted alone: %+v, %v", l, err)
+	}
 	if l, err := Detect(Explicit{Launcher: "auto", Rank: -1, World: -1, LocalRank: -1}, env("PMI_RANK=1", "PMI_SIZE=4")); err != nil || l.Rank != 1 {
 		t.Errorf("%+v, %v", l, err)
 	}
@@ -86,6 +91,7 @@ func TestLaunchWords(t *testing.T) {
 		"mpich says rank 1, but not of how many: set PMI_SIZE, or unset PMI_RANK":                  {NoFlags(), "PMI_RANK=1"},
 		`torchrun: MASTER_PORT is "65535", must be a port`:                                         {NoFlags(), "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=65535"},
 		`torchrun: MASTER_PORT is "0", must be a port`:                                             {NoFlags(), "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=0"},
+		"--rank -1 --world-size 0: ranks count from 0, and there is at least one":                  {Explicit{Rank: -1, World: 0}, ""},
 		"--rank -2 --world-size 2":                                                                 {Explicit{Rank: -2, World: 2}, ""},
 	} {
 		if l, err := Detect(x.flags, env(strings.Fields(x.env)...)); err == nil || !strings.Contains(err.Error(), want) {

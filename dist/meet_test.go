@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"antiphase/tensor"
 )
@@ -142,10 +143,11 @@ func (c *carrier) Broadcast(x tensor.Tensor, root int) error {
 	if c.calls++; root != 0 {
 		return errors.New("another root")
 	}
+	n := x.Len() * x.Type.Size()
 	if c.rank == 0 {
-		c.held = bytes.Clone(x.Buf.Host)
+		c.held = bytes.Clone(x.Buf.Host[:n])
 	} else {
-		copy(x.Buf.Host, c.held)
+		copy(x.Buf.Host[:n], c.held)
 	}
 	return c.err
 }
@@ -174,5 +176,67 @@ func TestThrough(t *testing.T) {
 	c.err = errors.New("lost")
 	if _, _, again, err := (&through{comm: c}).find(); !errors.Is(err, c.err) || again {
 		t.Errorf("again %v, %v", again, err)
+	}
+}
+
+// Where rank 0 listens, by the kind of place: on the interface that was named, on this machine alone, or as agreed.
+func TestWhereRankZeroListens(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	secret := []byte("s")
+	local, wide := Launch{World: 2, LocalSize: 2, Job: "j"}, Launch{World: 2, LocalSize: 1, Master: "m:1"}
+	shared := "file://" + filepath.ToSlash(filepath.Join(t.TempDir(), "shared"))
+	for _, c := range []struct {
+		l    Launch
+		o    Options
+		want string
+	}{
+		{local, Options{Secret: secret}, "127.0.0.1:0"},
+		{local, Options{Secret: secret, Interface: "10.1.2.3"}, "127.0.0.1:0"},
+		{local, Options{Rendezvous: shared}, "127.0.0.1:0"},
+		{local, Options{Rendezvous: shared, Interface: "10.1.2.3"}, "10.1.2.3:0"},
+		{wide, Options{Rendezvous: shared, Interface: "10.1.2.3"}, "10.1.2.3:0"},
+		{local, Options{Via: &carrier{}}, "127.0.0.1:0"},
+		{wide, Options{Via: &carrier{}, Interface: "10.1.2.3"}, "10.1.2.3:0"},
+		{wide, Options{Secret: secret, Interface: "10.1.2.3"}, "m:1"},
+		{wide, Options{Rendezvous: "tcp://h:7", Secret: secret}, "h:7"},
+	} {
+		if runtime.GOOS == "windows" && (strings.HasPrefix(c.o.Rendezvous, "file:") || c.want == "127.0.0.1:0") {
+			continue
+		}
+		m, err := meetingOf(c.l, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, got, err := m.bind(); err != nil || at != c.want || len(got) == 0 {
+			t.Errorf("%+v, %+v: listens on %q, %v; want %q", c.l, c.o, at, err, c.want)
+		}
+		m.close()
+	}
+}
+
+// Old private folders go if they have the name of one and nothing but a card in them.
+func TestSweep(t *testing.T) {
+	root := t.TempDir()
+	key := strings.Repeat("a7", jobKey)
+	for name, c := range map[string]struct {
+		age  time.Duration
+		file string
+		left bool
+	}{
+		key: {leftover + time.Hour, cardName, false}, key[2:] + "00": {leftover + time.Hour, "", false}, key[2:] + "01": {leftover - time.Hour, cardName, true},
+		key[2:]: {leftover + time.Hour, cardName, true}, key + "00": {leftover + time.Hour, "", true}, key[1:] + "x": {leftover + time.Hour, "", true}, key[2:] + "02": {leftover + time.Hour, "other", true},
+	} {
+		dir := filepath.Join(root, name)
+		err := os.Mkdir(dir, 0o700)
+		if c.file != "" {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, c.file), nil, 0o600))
+		}
+		if err = errors.Join(err, os.Chtimes(dir, time.Time{}, time.Now().Add(-c.age))); err != nil {
+			t.Fatal(err)
+		}
+		sweep(root)
+		if _, err := os.Stat(dir); (err == nil) != c.left {
+			t.Errorf("%s, %s old, with %q: %v", name, c.age, c.file, err)
+		}
 	}
 }
