@@ -36,20 +36,26 @@ func TestRankSum(t *testing.T) {
 func TestPairedIsTurned(t *testing.T) {
 	f := &final{eval: &eval.Evaluation{Paired: []eval.Paired{
 		{Question: "other", Metric: "loss", A: "one", B: "two", Diff: 9, Low: 8, High: 10, Seeds: [2]int{9, 9}},
+		{Question: "q", Metric: "free", A: "one", B: "two", Diff: 7, Low: 6, High: 8, Seeds: [2]int{9, 9}},
+		{Question: "q", Metric: "loss", A: "one", B: "three", Diff: 5, Low: 4, High: 6, Seeds: [2]int{9, 9}},
+		{Question: "q", Metric: "loss", A: "four", B: "two", Diff: 3, Low: 2, High: 4, Seeds: [2]int{9, 9}},
 		{Question: "q", Metric: "loss", A: "one", B: "two", Diff: 1, Low: 0.5, High: 2, Seeds: [2]int{5, 4}},
+		{Question: "q", Metric: "loss", A: "two", B: "five", Diff: 1, Low: 0.5, High: 2, Seeds: [2]int{4, 5}},
 	}}}
 	row := &Row{Metric: "loss", Task: &TaskInfo{Question: "q"}}
 	for _, c := range []struct {
 		one, two        string
 		diff, low, high float64
-	}{{"one", "two", 1, 0.5, 2}, {"two", "one", -1, -2, -0.5}} {
+	}{{"one", "two", 1, 0.5, 2}, {"two", "one", -1, -2, -0.5}, {"two", "five", 1, 0.5, 2}, {"five", "two", -1, -2, -0.5}} {
 		var x finding
-		if !f.paired(&x, row, c.one, c.two) || x.diff != c.diff || x.low != c.low || x.high != c.high || x.seeds != 4 {
+		if !f.paired(&x, row, c.one, c.two) || x.diff != c.diff || x.low != c.low || x.high != c.high || x.seeds != 4 || x.more != 5 {
 			t.Errorf("%s against %s: %+v", c.two, c.one, x)
 		}
 	}
-	if f.paired(&finding{}, row, "one", "three") {
-		t.Error("a side that nobody compared has a difference")
+	for _, pair := range [][2]string{{"one", "four"}, {"four", "one"}, {"three", "two"}, {"five", "one"}} {
+		if f.paired(&finding{}, row, pair[0], pair[1]) {
+			t.Errorf("%q have a difference that nobody measured", pair)
+		}
 	}
 }
 

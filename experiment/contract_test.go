@@ -121,9 +121,14 @@ func TestStopwatch(t *testing.T) {
 	w.begin("d")
 	w.mark["d"] = ago(3)
 	w.trained("d") // an earlier call took its last step
+	w.begin("e")
+	w.trained("e") // at once
+	w.begin("c")
+	w.mark["c"], w.probed["c"] = ago(5), 0
+	w.trained("c") // started again, without a step
 	got := w.read()
 	for name, x := range map[string][2]float64{
-		"training": {got.Training, 6}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1}, "data": {got.Data, 30}, "saving": {got.Saving, 11}, "starting": {got.Starting, 8 + 3},
+		"training": {got.Training, 6}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1}, "data": {got.Data, 30}, "saving": {got.Saving, 11}, "starting": {got.Starting, 8 + 3 + 5},
 		"runs": {float64(got.Runs) * unit, 3},
 	} {
 		if !(math.Abs(x[0]-x[1]*unit) <= unit/2) {
@@ -216,7 +221,7 @@ func TestLinesByHand(t *testing.T) {
 		{eval.Higher, []float64{1, 1, 1}, []float64{1, 1, 1}, "a", 0}, {eval.Higher, []float64{1, 0, 0}, []float64{1, 1, 1}, "b", 2},
 	} {
 		r := &Repeat{Measure: "m", Better: x.better, Seeds: []uint64{1, 2, 3}, Values: map[string][]float64{"a": x.a, "b": x.b}}
-		if l := r.line("beats", "a", "b"); l.Good != x.good || l.Held != x.held || l.Of != 3 || l.Good == l.Bad {
+		if l := r.line("beats", "a", "b"); l.Good != x.good || l.Held != x.held || l.Of != 3 || l.Good == l.Bad || l.Bad != "a" && l.Bad != "b" || l.Measure != "m" {
 			t.Errorf("%+v: %+v", x, l)
 		}
 	}
@@ -256,7 +261,11 @@ func TestSpecBounds(t *testing.T) {
 		"a task twice": {func(s *Spec) { s.Tasks = append(s.Tasks, s.Tasks[0]) }, "--task"}, "an arch twice": {func(s *Spec) { s.Archs = append(s.Archs, s.Archs[0]) }, "--arch"},
 		"no such arch": {func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"}, "rate 0": {func(s *Spec) { s.LRs = []float64{0} }, "--lr"}, "rate NaN": {func(s *Spec) { s.LRs = []float64{math.NaN()} }, "--lr"},
 		"rate +Inf": {func(s *Spec) { s.LRs = []float64{math.Inf(1)} }, "--lr"}, "a decided key": {func(s *Spec) { s.Set = []string{" train.seed = 3"} }, "--set: train.seed is decided by --seeds"},
-		"decided steps":     {func(s *Spec) { s.Set = []string{"train.steps=3"} }, "--steps"},
+		"decided steps": {func(s *Spec) { s.Set = []string{"train.steps=3"} }, "--steps"},
+		"a probe twice": {func(s *Spec) { s.Probes = []Ask{"outliers", " outliers "} }, "--probe: outliers is there twice"}, "two lines": {func(s *Spec) { s.Name = "a\nb" }, `--name: "a\nb" has a control character`},
+		"a variant's rate of decay": {func(s *Spec) { s.Variants = []Variant{"slow diff optim.beta2=0.99"} }, ""}, "a variant's data": {func(s *Spec) { s.Variants = []Variant{"more diff data.held_out=0.3"} }, "--variant: more: data.held_out must be the same for all sides"},
+		"a variant's context": {func(s *Spec) { s.Variants = []Variant{"long diff model.context=128"} }, "--variant: long: model.context must be the same"}, "a variant's seed": {func(s *Spec) { s.Variants = []Variant{"x diff train.seed=2"} }, "--variant: x: train.seed is decided by --seeds"},
+		"no probe to tune by": {func(s *Spec) { s.TuneBy, s.Probes = "probe", nil }, "--tune-by: probe, and no --probe"}, "no such task to tune by": {func(s *Spec) { s.TuneBy = "needle" }, `--tune-by: "needle" is none of the tasks asked here; want loss, probe or one of ["lm pieces=8" "outliers"]`},
 		"steps of the size": {func(s *Spec) { s.Steps, s.Every = 0, 0 }, ""}, "the number of steps": {func(s *Spec) { s.Steps = -3 }, "--steps: is -3, must be positive"},
 		"the number of probes": {func(s *Spec) { s.Every = -4 }, "--probe-every: is -4, must be positive"}, "few seeds": {func(s *Spec) { s.TuneSeeds = 9 }, "--tune-seeds: is 9, there are 2 seeds"},
 		"nothing held out": {func(s *Spec) { s.Set = []string{"data.held_out=0"} }, "data.held_out: is 0; runs are compared on held-out text"},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -109,23 +111,24 @@ func TestSizesAreSeparate(t *testing.T) {
 		r.Size, r.Run, r.Parameters, r.Tokens = size, fmt.Sprintf("%s-%s-%g-%d", size, arch, lr, seed), 1000, 1e6
 		rows = append(rows, r)
 	}
-	add("tiny", plain, 1, 1, 2)
-	add("tiny", plain, 2, 1, 3)
-	add("small", plain, 1, 1, 5)
-	add("small", plain, 1, 2, 7)
-	add("small", plain, 2, 1, 4)
-	add("small", v1, 1, 3, 6)
+	add("tiny", plain, 1, 2, 7)
+	add("tiny", plain, 1, 1, 5)
+	add("tiny", plain, 2, 1, 6)
+	add("tiny", v1, 1, 3, 6)
+	add("small", plain, 1, 1, 2)
+	add("small", plain, 2, 1, 3)
 	f := newFinal(rows)
-	want := `[["tiny" "transformer" "1" "1" "2.0000" "▸"] ["tiny" "transformer" "2" "1" "3.0000" ""] ` +
-		`["small" "transformer" "1" "1 2" "5.0000" ""] ["small" "transformer" "2" "1" "4.0000" "▸"] ["small" "diff" "1" "3" "6.0000" "▸"]]`
+	want := `[["tiny" "transformer" "1" "2 1" "5.0000" "▸"] ["tiny" "transformer" "2" "1" "6.0000" ""] ["tiny" "diff" "1" "3" "6.0000" "▸"] ` +
+		`["small" "transformer" "1" "1" "2.0000" "▸"] ["small" "transformer" "2" "1" "3.0000" ""]]`
 	if got := fmt.Sprintf("%q", f.tuning.grid().Rows[1:]); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got, want := there(f), "tiny transformer: 1 seed (1) at lr 1, small transformer: 1 seed (1) at lr 2, small diff: 1 seed (3) at lr 1; 1M tokens a run"; got != want {
+	if got, want := there(f), "tiny transformer: 2 seeds (1, 2) at lr 1, tiny diff: 1 seed (3) at lr 1, small transformer: 1 seed (1) at lr 1; 1M tokens a run"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := f.lead(), "tiny transformer (1 seed), small transformer (1 seed), small diff (1 seed): of the claims"; !strings.HasPrefix(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	lead := f.lead()
+	if want := "tiny transformer (2 seeds), tiny diff (1 seed), small transformer (1 seed): of the claims"; !strings.HasPrefix(lead, want) || !strings.Contains(lead, " With one seed errors") {
+		t.Errorf("%q, want %q", lead, want)
 	}
 	if list := f.allSized(); len(list) != 3 {
 		t.Errorf("a side without a run is counted: %+v", list)
@@ -136,5 +139,66 @@ func TestSizesAreSeparate(t *testing.T) {
 	}
 	if got := there(&final{}); got != "not run" {
 		t.Errorf("without rows: %q", got)
+	}
+}
+
+// A page has the rule with how rates were chosen, the curves, and the tokens that a run took to retrieve.
+func TestPageOfProbes(t *testing.T) {
+	rows := slices.Concat(probed(plain, 1e6), probed(v1, 3e6))
+	p := Summarize(rows)
+	if p.Experiment.Rule != rule+" One learning rate was tried of each architecture, so nothing was tuned." || len(p.Experiment.Curves) != 1 ||
+		!slices.Equal(p.Brief["needle"], []string{"bound", "constrained", "free"}) || p.Brief["samples"] == nil || len(p.Brief["samples"]) != 0 {
+		t.Errorf("%q, %d curves, %v", p.Experiment.Rule, len(p.Experiment.Curves), p.Brief)
+	}
+	list := p.Experiment.Tables[len(p.Experiment.Tables)-1].Rows
+	if got := fmt.Sprintf("%q", list[1:]); got != `[["transformer-s1" "0" "2M" "1.0000" "1M" "–" "–"] ["diff-s1" "0" "2M" "1.0000" "3M" "–" "–"]]` {
+		t.Errorf("%s", got)
+	}
+	failed := at(v1, 1, 2, Failed, 60)
+	failed.Run, failed.Tokens, failed.Steps = "diff-s2", 2_000_000, 90
+	if got := newFinal(append(rows, failed)).runRow("tiny", v1, 2); !slices.Equal(got, []string{"diff-s2", "0", "2M", "diverged after 60 of 90 steps", "–", "–", "–"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A score is on its floor if its interval reaches it, up to the last digit; floors of 0 and errors have none.
+func TestOnAFloor(t *testing.T) {
+	for _, x := range []struct {
+		value, stderr float64
+		floors        map[string]float64
+		better        eval.Better
+		floor         float64
+		on            bool
+	}{
+		{0.25, 0, map[string]float64{"copy": 0.25, "chance": 0.125}, eval.Higher, 0.25, true},
+		{0.2501, 0, map[string]float64{"copy": 0.25, "chance": 0.125}, eval.Higher, 0.25, false},
+		{0.5, 0.125, map[string]float64{"copy": 0.25}, eval.Higher, 0.25, false}, // 0.5 − 0.245
+		{0.5, 0.128, map[string]float64{"copy": 0.25}, eval.Higher, 0.25, true},  // 0.5 − 0.251
+		{0, 0, map[string]float64{"chance": 0}, eval.Higher, 0, false},
+		{0, 0, nil, eval.Higher, 0, false},
+		{0.1, 0, map[string]float64{"copy": 0.25}, eval.Lower, 0.25, false},
+	} {
+		r := Row{Value: x.value, StdErr: x.stderr, Floors: x.floors, Better: x.better}
+		if floor, on := r.floored(); floor != x.floor || on != x.on {
+			t.Errorf("%+v: %g, %v", x, floor, on)
+		}
+	}
+}
+
+// A folder with its token set needs no sources.
+func TestFedBySet(t *testing.T) {
+	s, dir := nanoSpec(8), t.TempDir()
+	s.Data = []string{filepath.Join(dir, "gone.txt")}
+	if err := s.Fed(t.Context(), dir); err == nil {
+		t.Error("a source that is not there is enough")
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data", "manifest.json"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Fed(t.Context(), dir); err != nil {
+		t.Error(err)
 	}
 }

@@ -244,7 +244,7 @@ func TestLead(t *testing.T) {
 
 // A word is quoted for a shell if a shell would not take it as it is.
 func TestShellWord(t *testing.T) {
-	for in, want := range map[string]string{"runs/a_B-9.json": "runs/a_B-9.json", "a=b,c:d@0.5%+": "a=b,c:d@0.5%+", "": "''", "a b": "'a b'",
+	for in, want := range map[string]string{"runs/a_B-9.json": "runs/a_B-9.json", "azAZ09": "azAZ09", "a[z": "'a[z'", "a`z": "'a`z'", "a{z": "'a{z'", "a=b,c:d@0.5%+": "a=b,c:d@0.5%+", "": "''", "a b": "'a b'",
 		"it's": `'it'\''s'`, "$HOME": "'$HOME'", "*": "'*'", "ü": "'ü'", "a;b": "'a;b'", "~": "'~'"} {
 		if got := shellWord(in, "linux"); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)

@@ -37,9 +37,9 @@ func TestFindBySeed(t *testing.T) {
 		t.Errorf("differences: %+v, want 3 ± %g", x, half)
 	}
 	c = &claim{arch: v1, than: plain, measure: "outliers.hidden_max", ratio: true}
-	rows = slices.Concat(seeded(plain, "outliers.hidden_max", 1, 1), seeded(v1, "outliers.hidden_max", 2, 8))
+	rows = slices.Concat(seeded(plain, "outliers.hidden_max", 2, 4), seeded(v1, "outliers.hidden_max", 4, 32))
 	x, ok = newFinal(rows).find(c, "tiny")
-	half = 12.7062 * math.Log(4) / 2 // logarithms ln 2 and ln 8: mean ln 4, standard error ln 4 / 2
+	half = 12.7062 * math.Log(4) / 2 // logarithms of the ratios ln 2 and ln 8: mean ln 4, standard error ln 4 / 2
 	if !ok || !(math.Abs(x.diff-4) <= 1e-9) || !(math.Abs(math.Log(x.low)-(math.Log(4)-half)) <= 1e-4) ||
 		!(math.Abs(math.Log(x.high)-(math.Log(4)+half)) <= 1e-4) {
 		t.Errorf("ratios: %+v, want 4 and half a width of %g", x, half)
@@ -193,6 +193,7 @@ func TestFigureByKind(t *testing.T) {
 		{claim{unit: "nats"}, finding{diff: -0.1, low: -inf, high: inf, arch: 1.5, than: 1.6},
 			"1.500 against 1.600: −0.100 nats (one seed: no interval)"},
 		{claim{}, finding{diff: -9.9, low: -10, high: -9.8, arch: 0.1, than: 10}, "0.1 against 10.0: −9.9 [−10.0, −9.8]"},
+		{claim{}, finding{diff: 9.9, low: 9.8, high: 10, arch: 10, than: 0.1}, "10.0 against 0.1: +9.9 [+9.8, +10.0]"},
 		{claim{}, finding{diff: 9.89, low: 9.8, high: 10, arch: 9.99, than: 0.1}, "9.990 against 0.100: +9.890 [+9.800, +10.000]"},
 		{claim{}, finding{diff: 0.001, low: 0.001, high: 0.001, arch: 0.011, than: 0.009}, "0.011 against 0.009: +0.001 [+0.001, +0.001]"},
 		{claim{}, finding{diff: -0.001, low: -0.002, high: 0.001, arch: 0.009, than: 0.01}, "0.009 against 0.010: −0.001 [−0.002, +0.001]"},
@@ -239,10 +240,14 @@ func TestReach(t *testing.T) {
 			"median 250k against 500k, reached by 3 of 3 against 3 of 3, p = 0.100 (rank sum)"},
 		{[]float64{4e5, inf}, []float64{2e5, 3e5}, Unclear,
 			"median 250k against never, reached by 2 of 2 against 1 of 2, p = 0.333 (rank sum)"},
+		{[]float64{4e5, 5e5, 6e5, 7e5, 8e5}, []float64{2e5, 3e5}, Unclear, // too few seeds of one side
+			"median 250k against 600k, reached by 2 of 2 against 5 of 5, p = 0.095 (rank sum)"},
+		{[]float64{4e5, 5e5}, []float64{2e5, 3e5, 3.5e5, 3.6e5, 3.7e5}, Unclear,
+			"median 350k against 450k, reached by 5 of 5 against 2 of 2, p = 0.095 (rank sum)"},
 	} {
 		f := newFinal(slices.Concat(probed(plain, x.than...), probed(v1, x.arch...)))
 		got, ok := f.find(c, "tiny")
-		if !ok || got.note != x.note || got.seeds != len(x.arch) || c.decide(got) != x.verdict {
+		if !ok || got.note != x.note || got.seeds != min(len(x.arch), len(x.than)) || c.decide(got) != x.verdict {
 			t.Errorf("%v against %v: %s, %+v", x.arch, x.than, c.decide(got), got)
 		}
 	}

@@ -204,12 +204,15 @@ func TestDamagedSpec(t *testing.T) {
 			t.Fatal(err)
 		}
 		var bad *data.CorruptError
-		if err := admit(dir, nanoSpec(20)); !errors.As(err, &bad) || !strings.Contains(bad.File, specName) {
+		if err := admit(dir, nanoSpec(20)); !errors.As(err, &bad) || !strings.Contains(bad.File, specName) || bad.Fault == "" {
 			t.Errorf("%s: %v", text, err)
 		}
 		if _, err := ReadSpec(dir); err == nil {
 			t.Errorf("%s was read", text)
 		}
+	}
+	if _, err := parseSpec([]byte(`{"format":7,"sizes":["nano"],"archs":["diff"]}`)); err == nil || err.Error() != "format 7, this program reads 1" {
+		t.Error(err)
 	}
 	if _, err := ReadSpec(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
@@ -254,8 +257,8 @@ func TestEnough(t *testing.T) {
 		list []string
 		says string
 	}{
-		{[]string{path(80)}, ""}, {[]string{path(79)}, "has 79 bytes of text in all, one batch takes 80 tokens"},
-		{[]string{path(40) + "@0.5", path(41) + "@0.5"}, ""}, {[]string{path(90) + "@0.5", path(9) + "@0.5"}, "has 9 bytes of text, one row takes 10 tokens"},
+		{[]string{path(80)}, ""}, {[]string{path(79)}, "79.txt: has 79 bytes of text in all, one batch takes 80 tokens"},
+		{[]string{path(40) + "@0.5", path(41) + "@0.5"}, ""}, {[]string{path(90) + "@0.5", path(9) + "@0.5"}, string(filepath.Separator) + "9.txt: has 9 bytes of text, one row takes 10 tokens"},
 		{[]string{path(90) + "@0.5", path(10) + "@0.5"}, ""},
 	} {
 		r := recipe.Recipe{Train: recipe.Train{Batch: 8, SeqLen: 10}}

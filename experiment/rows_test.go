@@ -31,9 +31,21 @@ func TestRepeatsByHand(t *testing.T) {
 	known := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10), Values: map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: slices.Repeat([]float64{2}, 10)}}
 	archs := []string{plain, v1}
 	lead, list := Repeated([]Repeat{known}, rows, archs)
-	if len(list) != 1 || list[0].Figure != "1 against 3" || list[0].Basis != "this run: seen; over seeds 2 to 2 against 3 to 3" || list[0].Verdict != "repeats" ||
+	if len(list) != 1 || list[0].Figure != "1 against 3" || list[0].Claim != "DIFF has a lower held-out loss than the Transformer" || list[0].Source != "held in 10 of 10 seeds" || list[0].Basis != "this run: seen; over seeds 2 to 2 against 3 to 3" || list[0].Verdict != "repeats" ||
 		lead != "Of 1 difference that repeat over 10 seeds of this plan, this run shows 1. Whatever else differs in the table is this seed's own." {
 		t.Errorf("%q %+v", lead, list)
+	}
+	if _, list := Repeated([]Repeat{known}, rows, []string{v1, plain}); len(list) != 1 || list[0].Figure != "1 against 3" {
+		t.Errorf("the other order: %+v", list)
+	}
+	tied := slices.Concat(seeded(plain, "lm.loss", 2), seeded(v1, "lm.loss", 2))
+	if lead, list := Repeated([]Repeat{known}, tied, []string{v1, plain}); len(list) != 1 || !strings.HasPrefix(list[0].Basis, "this run: not seen") || !strings.Contains(lead, "shows 0") {
+		t.Errorf("a tie: %q %+v", lead, list)
+	}
+	nine := known
+	nine.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: append(slices.Repeat([]float64{2}, 9), 4)}
+	if _, list := Repeated([]Repeat{nine}, rows, archs); len(list) != 1 || list[0].Source != "held in 9 of 10 seeds" {
+		t.Errorf("nine of ten: %+v", list)
 	}
 	often := known // eight of ten seeds are too few
 	often.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: append(slices.Repeat([]float64{2}, 8), 4, 4)}

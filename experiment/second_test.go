@@ -158,7 +158,7 @@ func TestFits(t *testing.T) {
 	}{
 		"as it is": {func(*Row) {}, Finished, true, ""}, "other steps": {func(x *Row) { x.Steps++ }, Finished, true, "had 9 steps and 1024 tokens there, 8 and 1024 here"},
 		"other tokens": {func(x *Row) { x.Tokens++ }, Finished, true, "1025 tokens there"}, "other text": {func(x *Row) { x.Data = "b" }, Finished, true, "(set b, here a)"},
-		"text that nobody noted": {func(x *Row) { x.Data = "" }, Finished, true, ""}, "other parameters": {func(x *Row) { x.Parameters-- }, Finished, true, "parameters there"},
+		"text that nobody noted": {func(x *Row) { x.Data = "" }, Finished, true, ""}, "other parameters": {func(x *Row) { x.Parameters = 7 }, Finished, true, fmt.Sprintf("had 7 parameters there, %d here", r.parameters())},
 		"another choice": {func(x *Row) { x.Tuned = "lm.loss" + orLoss }, Finished, true, "was chosen by lm.loss there: --tune-by"},
 		"no tasks":       {func(*Row) {}, Finished, false, `was not asked "lm pieces=8" there`}, "diverged": {func(*Row) {}, Failed, false, ""}, "cut": {func(*Row) {}, "lm.loss", true, "not those of one finished run"},
 	} {
@@ -181,7 +181,7 @@ func TestFits(t *testing.T) {
 			t.Error("text is compared before there is any")
 		}
 	}
-	if err := s.named("f", nil); !errors.As(err, new(*data.CorruptError)) {
+	if err, bad := s.named("f", nil), (*data.CorruptError)(nil); !errors.As(err, &bad) || bad.File != "f" || bad.Fault != "has no rows" {
 		t.Errorf("no rows: %v", err)
 	}
 	others := []Row{{origin: origin{Experiment: "a"}}, {origin: origin{Experiment: "b"}}, {origin: origin{Experiment: "a"}}}

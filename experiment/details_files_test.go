@@ -1,0 +1,143 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/internal/vfs"
+	"antiphase/recipe"
+	"antiphase/tokenizer"
+	"antiphase/train"
+)
+
+// The tokenizer of an experiment is the named one; else one that its folder has; else it is trained and stored there.
+func TestTokenizerOfAnExperiment(t *testing.T) {
+	dir := t.TempDir()
+	r, err := recipe.Nano("diff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Data.Sources = recipe.Paths("synthetic:docs=20,len=200")
+	r.Tokenizer = recipe.Tokenizer{Vocab: 270, Docs: 20, Pattern: "gpt2"}
+	made := func(r recipe.Recipe) string {
+		t.Helper()
+		tok, err := makeTokenizer(t.Context(), dir, r, &train.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok.Hash()
+	}
+	first := made(r)
+	stored, err := tokenizer.Load(filepath.Join(dir, "tokenizer.json"))
+	if err != nil || stored.Hash() != first || stored.Vocab() != 270 {
+		t.Fatalf("what is stored is another one: %v", err)
+	}
+	r.Tokenizer.Vocab = 265
+	if made(r) != first {
+		t.Error("the folder's tokenizer is not used")
+	}
+	r.Tokenizer.Path = "bytes"
+	if made(r) != tokenizer.Bytes().Hash() {
+		t.Error("bytes are not the bytes")
+	}
+	r.Tokenizer.Path = filepath.Join(dir, "tokenizer.json")
+	if made(r) != first {
+		t.Error("the named file is not used")
+	}
+	r.Tokenizer.Path = filepath.Join(dir, "none.json")
+	if _, err := makeTokenizer(t.Context(), dir, r, &train.Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// Of several files of rows the first that has a run counts; what is done here is not taken; a folder is no file.
+func TestRowsElsewhere(t *testing.T) {
+	s := nanoSpec(8)
+	s.Tasks = []Ask{"lm"}
+	runs, err := s.Grid(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := func(name string, value float64, runs ...Run) string {
+		var rows []Row
+		for _, r := range runs {
+			base := Row{origin: origin{Experiment: s.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Parameters: r.parameters(),
+				Steps: 8, Tokens: r.tokens()}, Measure: "lm.loss", Value: value}
+			end := base
+			end.Measure, end.Value = Finished, 1
+			rows = append(rows, base, end)
+		}
+		b, err := Encode(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	paths := []string{file("a", 1, runs[0], runs[1]), file("b", 2, runs[1], runs[2], runs[3])}
+	got, err := s.elsewhere(paths, runs, "", func(r *Run) bool { return r.Name() == runs[3].Name() })
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%d runs, %v", len(got), err)
+	}
+	for i, want := range []float64{1, 1, 2} {
+		if rows := got[runs[i].Name()]; len(rows) != 2 || rows[0].Value != want {
+			t.Errorf("%s: %+v, want %g", runs[i].Name(), rows, want)
+		}
+	}
+	if _, err := ReadRowFiles(paths[0], dir); !errors.Is(err, vfs.ErrNotRegular) || !strings.HasPrefix(err.Error(), dir) {
+		t.Errorf("a folder: %v", err)
+	}
+	if rows, err := ReadRowFiles(paths...); err != nil || len(rows) != 10 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
+// Runs too short to say more than their speed count for claims about speed alone.
+func TestWhatCounts(t *testing.T) {
+	for _, x := range []struct {
+		experiment, measure string
+		want                bool
+	}{{"speed-160m", trainSpeed, true}, {"speed-160m", "lm.loss", false}, {"small-text", trainSpeed, true}, {"small-text", "lm.loss", true}, {"another", "lm.loss", true}} {
+		if got := (&claim{measure: x.measure}).counts(x.experiment); got != x.want {
+			t.Errorf("%s of %s counts: %v", x.measure, x.experiment, got)
+		}
+	}
+}
+
+// A side of one size does not stand for that of another, and floors without a question are none.
+func TestFloorsAndSizes(t *testing.T) {
+	const bound = "needle.bound N=4 R=2"
+	rows := scored(plain, bound+orLoss, 0.2)
+	for _, r := range scored(plain, bound+orLoss, 0.9) {
+		r.Size, r.Run, r.Parameters = "small", "small-"+r.Run, 9
+		rows = append(rows, r)
+	}
+	f := newFinal(rows)
+	for size, want := range map[string]bool{"tiny": true, "small": false, "none": false} {
+		if got := f.allFloored(size, plain, bound); got != want {
+			t.Errorf("%s is on its floor: %v", size, got)
+		}
+	}
+	if n := f.sized("small", plain).parameters; n != 9 {
+		t.Errorf("%d parameters", n)
+	}
+	list := slices.Concat(seeded(plain, bound, 0.1, 0.1, 0.1), seeded(v1, bound, 0.2, 0.2, 0.2))
+	for i := range list {
+		if list[i].Measure == bound {
+			list[i].Floors = map[string]float64{"copy": 0.25}
+		}
+	}
+	x, ok := newFinal(list).find(&claim{arch: v1, than: plain, measure: bound, above: true}, "tiny")
+	if got := fmt.Sprint(x.doubts); !ok || got != "[]" {
+		t.Errorf("%s: %+v", got, x)
+	}
+}
