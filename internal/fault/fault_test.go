@@ -13,10 +13,17 @@ func TestGuard(t *testing.T) {
 	var where string
 	Handle(func(v any, stack []byte) { where = string(stack); got <- v })
 	want := errors.New("boom")
-	go func() {
-		defer Guard()()
-		breaks(want)
-	}()
+	for _, err := range []error{nil, want} { // a goroutine that just ends is none of the handler's business
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer Guard()()
+			breaks(err)
+		}()
+		if <-done; len(got) == 1 != (err != nil) {
+			t.Fatalf("%d calls of the handler after %v", len(got), err)
+		}
+	}
 	if v := <-got; v != any(want) || !strings.Contains(where, "fault.breaks") {
 		t.Errorf("the handler got %v with\n%s", v, where)
 	}
@@ -30,7 +37,11 @@ func TestGuard(t *testing.T) {
 	breaks(want)
 }
 
-func breaks(err error) { panic(err) }
+func breaks(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
 
 // TestMapped tells faults of mapped memory from other errors of the runtime.
 func TestMapped(t *testing.T) {
