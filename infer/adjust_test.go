@@ -18,7 +18,7 @@ func TestPenaltiesByCount(t *testing.T) {
 	logits := []float32{1, 1, 1, 1}
 	adjust(logits, &s, &h)
 	for id, want := range []float64{1, 1 - 0.5 - 0.25, 1 - 0.5 - 3*0.25, 1} {
-		if got := float64(logits[id]); math.Abs(got-want) > 1e-6 {
+		if got := float64(logits[id]); !(math.Abs(got-want) <= 1e-6) {
 			t.Errorf("token %d: logit %g, want %g", id, got, want)
 		}
 	}

@@ -58,7 +58,7 @@ func TestEchoEqualsScore(t *testing.T) {
 				t.Errorf("the first token has logprob %g and top %v", got.Logprobs[0], got.Tops[0])
 			}
 			for i := 1; i < n; i++ {
-				if math.Abs(got.Logprobs[i]+float64(loss[i-1])) > 1e-5 || len(got.Tops[i]) != 2 || got.Tops[i][0].Logprob < got.Logprobs[i] {
+				if !(math.Abs(got.Logprobs[i]+float64(loss[i-1])) <= 1e-5) || len(got.Tops[i]) != 2 || got.Tops[i][0].Logprob < got.Logprobs[i] {
 					t.Errorf("%+v: token %d has logprob %g and top %v, its loss is %g", o, i, got.Logprobs[i], got.Tops[i], loss[i-1])
 				}
 			}
@@ -130,7 +130,7 @@ func TestEchoOfASession(t *testing.T) {
 		t.Errorf("echo %v and answer %v, want %v and %v", got.IDs, after.IDs, want.IDs, rest.IDs)
 	}
 	for i := range got.Logprobs {
-		if math.Abs(got.Logprobs[i]-want.Logprobs[i]) > 1e-5 {
+		if !(math.Abs(got.Logprobs[i]-want.Logprobs[i]) <= 1e-5) {
 			t.Errorf("token %d has %g, want %g", i, got.Logprobs[i], want.Logprobs[i])
 		}
 	}

@@ -33,7 +33,7 @@ func TestGreedyIsArgmaxOfWholePass(t *testing.T) {
 				for _, l := range row {
 					sum += math.Exp(float64(l))
 				}
-				if want := float64(row[best]) - math.Log(sum); best != id || math.Abs(got.Logprobs[i]-want) > 1e-5 {
+				if want := float64(row[best]) - math.Log(sum); best != id || !(math.Abs(got.Logprobs[i]-want) <= 1e-5) {
 					t.Fatalf("token %d is %d with logprob %g, the whole pass says %d with %g", i, id, got.Logprobs[i], best, want)
 				}
 				ids = append(ids, id)

@@ -64,11 +64,11 @@ func TestLogprobsBeforePenalty(t *testing.T) {
 		if s.RepetitionPenalty > 1 && id == 0 {
 			t.Errorf("%+v: the penalty did nothing", s)
 		}
-		if math.Abs(got-want(id)) > 1e-6 {
+		if !(math.Abs(got-want(id)) <= 1e-6) {
 			t.Errorf("%+v: token %d has log-probability %g, want %g", s, id, got, want(id))
 		}
 		for i, x := range top {
-			if x.ID != int32(i) || math.Abs(x.Logprob-want(x.ID)) > 1e-6 {
+			if x.ID != int32(i) || !(math.Abs(x.Logprob-want(x.ID)) <= 1e-6) {
 				t.Errorf("%+v: place %d is token %d with %g, want %g", s, i, x.ID, x.Logprob, want(int32(i)))
 			}
 		}
@@ -100,11 +100,11 @@ func TestLogprobsOfWhateverIsChosen(t *testing.T) {
 		if id == s.Bias[0].ID || id >= 1 && id <= 3 {
 			adjusted++
 		}
-		if want := float64(logits[id]) - math.Log(sum); math.Abs(got-want) > 1e-6 {
+		if want := float64(logits[id]) - math.Log(sum); !(math.Abs(got-want) <= 1e-6) {
 			t.Fatalf("%+v: token %d has %g, want %g", s, id, got, want)
 		}
 		for _, x := range top {
-			if want := float64(logits[x.ID]) - math.Log(sum); math.Abs(x.Logprob-want) > 1e-6 {
+			if want := float64(logits[x.ID]) - math.Log(sum); !(math.Abs(x.Logprob-want) <= 1e-6) {
 				t.Fatalf("token %d is listed with %g, want %g", x.ID, x.Logprob, want)
 			}
 		}

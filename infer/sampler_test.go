@@ -242,11 +242,11 @@ func TestLogprobs(t *testing.T) {
 		t.Fatalf("id %d, error %v; the penalty leaves 4", id, err)
 	}
 	want := func(i int) float64 { return float64(logits[i]) - math.Log(sum) }
-	if math.Abs(lp-want(4)) > 1e-12 || len(top) != 3 {
+	if !(math.Abs(lp-want(4)) <= 1e-12) || len(top) != 3 {
 		t.Errorf("logprob %g, want %g; top %v", lp, want(4), top)
 	}
 	for i, id := range []int32{1, 3, 4} {
-		if top[i].ID != id || math.Abs(top[i].Logprob-want(int(id))) > 1e-12 {
+		if top[i].ID != id || !(math.Abs(top[i].Logprob-want(int(id))) <= 1e-12) {
 			t.Errorf("top %d is %+v, want %d with %g", i, top[i], id, want(int(id)))
 		}
 	}

@@ -28,7 +28,7 @@ func scored(t *testing.T, s *Shared, ctx context.Context, slots int, walks ...Wa
 	return s.Run(ctx, walks, slots, func(i, at int, logits []float32) (int32, bool) {
 		id := walks[i].IDs[at]
 		want, got := logSoftmax(whole[i][(at-1)*vocab:at*vocab], id), logSoftmax(logits, id)
-		if math.Abs(got-want) > 2e-4 {
+		if !(math.Abs(got-want) <= 2e-4) {
 			t.Errorf("walk %d, token %d: %g, want %g", i, at, got, want)
 		}
 		return 0, false

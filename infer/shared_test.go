@@ -73,7 +73,7 @@ func TestShared(t *testing.T) {
 				for at := w.From; at < len(w.IDs); at++ {
 					rows++
 					want := logSoftmax(logits[(at-1)*50:at*50], w.IDs[at])
-					if got, ok := seen[[2]int{i, at}]; !ok || math.Abs(got-want) > 2e-4 {
+					if got, ok := seen[[2]int{i, at}]; !ok || !(math.Abs(got-want) <= 2e-4) {
 						t.Fatalf("case %v: walk %d, token %d: %g, want %g", c, i, at, got, want)
 					}
 				}
@@ -105,7 +105,7 @@ func TestSharedContinues(t *testing.T) {
 		defer s.Free()
 		err := s.Run(context.Background(), walks, 1, func(i, at int, logits []float32) (int32, bool) {
 			want := logSoftmax(whole[(at-1)*50:at*50], ids[at])
-			if got := logSoftmax(logits, ids[at]); math.Abs(got-want) > 2e-4 {
+			if got := logSoftmax(logits, ids[at]); !(math.Abs(got-want) <= 2e-4) {
 				t.Errorf("walk %d, token %d: %g, want %g", i, at, got, want)
 			}
 			return 0, false

@@ -53,7 +53,7 @@ func TestAttention(t *testing.T) {
 	}
 	for i, tok := range a.Tokens {
 		if tok.Text != want.Tokens[i] || (tok.Logprob == nil) != (i == 0) ||
-			i > 0 && math.Abs(*tok.Logprob-*want.Logprob[i]) > 1e-5 {
+			i > 0 && !(math.Abs(*tok.Logprob-*want.Logprob[i]) <= 1e-5) {
 			t.Errorf("token %d: %+v, echo says %q %v", i, tok, want.Tokens[i], want.Logprob[i])
 		}
 	}

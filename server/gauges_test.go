@@ -81,7 +81,7 @@ func TestWatchTimes(t *testing.T) {
 		"request_queue_time_seconds_sum": 20, "time_to_first_token_seconds_sum": 20, "inter_token_latency_seconds_sum": 4 + 3, "inter_token_latency_seconds_count": 10, "e2e_request_latency_seconds_sum": 20,
 		"request_time_per_output_token_seconds_sum": 10. * 2 / 10, "prompt_tokens_total": 5, "generation_tokens_total": 12, "request_success_total": 2,
 	} {
-		if got := r.value(name); math.Abs(got-want) > 0.5 {
+		if got := r.value(name); !(math.Abs(got-want) <= 0.5) {
 			t.Errorf("%s is %g, want %g", name, got, want)
 		}
 	}

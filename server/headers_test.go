@@ -175,7 +175,7 @@ func TestGateMeans(t *testing.T) {
 	}
 	near := func(what string, got, want float64) {
 		t.Helper()
-		if math.Abs(got-want) > 0.15 { // a busy machine adds some
+		if !(math.Abs(got-want) <= 0.15) { // a busy machine adds some
 			t.Errorf("%s is %g, want %g", what, got, want)
 		}
 	}

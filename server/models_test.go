@@ -338,7 +338,7 @@ func TestEmbeddingIsTheMean(t *testing.T) {
 	}
 	for i := range want {
 		x := want[i] / math.Sqrt(length)
-		if y := float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))); math.Abs(list.Data[0].Embedding[i]-x) > 1e-5 || math.Abs(y-x) > 1e-5 {
+		if y := float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))); !(math.Abs(list.Data[0].Embedding[i]-x) <= 1e-5) || !(math.Abs(y-x) <= 1e-5) {
 			t.Errorf("entry %d is %g and %g, want %g", i, list.Data[0].Embedding[i], y, x)
 		}
 	}

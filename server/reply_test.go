@@ -144,7 +144,7 @@ func TestLogprobForms(t *testing.T) {
 	want := r.nll([]int32{'a', 'b', 'A', 'A', 'A'}) // of b, A, A and A
 	near := func(what string, got, loss float64) {
 		t.Helper()
-		if math.Abs(got+loss) > 1e-4 {
+		if !(math.Abs(got+loss) <= 1e-4) {
 			t.Errorf("%s has %g, its loss is %g", what, got, loss)
 		}
 	}

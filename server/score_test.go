@@ -78,7 +78,7 @@ func TestEchoedLogprobsAreTheLoss(t *testing.T) {
 			t.Fatalf("%d ids: %d log-probabilities, the first %v, %d generated", len(ids), len(lp.Logprob), lp.Logprob[0], reply.Usage.Completion)
 		}
 		for i, want := range r.nll(ids) {
-			if got := -*lp.Logprob[i+1]; math.Abs(got-want) > 1e-5 {
+			if got := -*lp.Logprob[i+1]; !(math.Abs(got-want) <= 1e-5) {
 				t.Fatalf("token %d of %d: loss %g through HTTP, %g offline", i+1, len(ids), got, want)
 			}
 		}
@@ -122,7 +122,7 @@ func TestHarnessLoglikelihood(t *testing.T) {
 		r.post("/v1/completions", lmEvalScore(prompts), &reply)
 		for i, c := range reply.Choices {
 			sum, greedy := lmEvalParse(c, lens[i])
-			if math.Abs(sum-want[i].LogProb) > 1e-5 || greedy != want[i].Greedy {
+			if !(math.Abs(sum-want[i].LogProb) <= 1e-5) || greedy != want[i].Greedy {
 				t.Fatalf("item %d, ending %d: %.9f %v through HTTP, %.9f %v in process", item, i, sum, greedy, want[i].LogProb, want[i].Greedy)
 			}
 		}
@@ -142,7 +142,7 @@ func TestHarnessRolling(t *testing.T) {
 	for _, x := range r.nll(ids) {
 		want -= x
 	}
-	if math.Abs(sum-want) > 1e-5*math.Abs(want) {
+	if !(math.Abs(sum-want) <= 1e-5*math.Abs(want)) {
 		t.Errorf("%g through HTTP, %g offline", sum, want)
 	}
 	if n := len(reply.Choices[0].Logprobs.Tokens); n != len(ids)+1 {

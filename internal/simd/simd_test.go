@@ -211,7 +211,7 @@ func TestReductions(t *testing.T) {
 				dot, dot3, sq, exp, top = dot+x*y, dot3+x*y*z, sq+x*x, exp+math.Exp(x-4), max(top, x-4)
 			}
 			near(t, "dot", []float32{Dot(a, b), Dot3(a, b, c)}, []float32{float32(dot), float32(dot3)}, 1e-5)
-			if got := SumSquares(a); math.Abs(got-sq) > 1e-12*sq {
+			if got := SumSquares(a); !(math.Abs(got-sq) <= 1e-12*sq) {
 				t.Fatalf("sum of squares of %d: %v, want %v", n, got, sq)
 			}
 			sum := ExpSum(b, a, 1, 4)
