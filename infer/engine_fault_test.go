@@ -89,3 +89,24 @@ func TestDeviceFaultEndsTheBatchNotTheEngine(t *testing.T) {
 		t.Errorf("left behind %+v", s)
 	}
 }
+
+// So does a row of an echoed prompt, as a whole and by its place.
+func TestNaNInAnEcho(t *testing.T) {
+	m := tiny(t, ref.New(), "diff")
+	p := m.Params.Lookup("embed.weight")
+	x := make([]float32, p.Rows*p.Cols)
+	device.ReadFloats(m.Device(), x, p.W)
+	x[9*p.Cols] = float32(math.NaN())
+	m.Params.Set(m.Device(), p, x)
+	e := engine(t, m, nil, Options{})
+	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}}, {IDs: []int32{1, 9, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}}}
+	got := make([]answer, 2)
+	err := e.Generate(t.Context(), reqs, func(i int, ev Event) bool { got[i].add(t, ev); return true })
+	if err == nil || err.Error() != "request 1: infer: step 0, after 3 tokens: the logit of token 0 is NaN" {
+		t.Errorf("error is %v", err)
+	}
+	if len(got[0].IDs) != 5 || got[0].Reason != ReasonLength || got[1].Reason != ReasonError {
+		t.Errorf("%+v", got)
+	}
+	drained(t, e)
+}

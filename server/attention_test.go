@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -248,9 +247,7 @@ func TestAttentionBesideAStream(t *testing.T) {
 	var wg sync.WaitGroup
 	first := r.model.Engine.Stats().Steps
 	wg.Go(func() { got = r.ask(stream) })
-	for r.model.Engine.Stats().Steps == first {
-		time.Sleep(50 * time.Microsecond)
-	}
+	until(t, "the stream's first step", func() bool { return r.model.Engine.Stats().Steps != first })
 	before := r.model.Engine.Stats()
 	status, _, b := r.do("POST", "/v1/attention", look)
 	after := r.model.Engine.Stats()

@@ -24,9 +24,7 @@ func TestCallsInFlight(t *testing.T) {
 		defer c.mu.Unlock()
 		return c.idle != nil
 	}
-	for !waits() {
-		time.Sleep(50 * time.Microsecond)
-	}
+	until(t, "the drain", waits)
 	for left := 2; left >= 0; left-- {
 		if c.rest.timer != nil {
 			t.Errorf("memory is to be given back with %d calls in flight", left+1)

@@ -169,6 +169,10 @@ func TestToolCallsByHand(t *testing.T) {
 		d, c := &chatDialect{tools: true}, &call{model: &Model{}}
 		b, _ := json.Marshal(d.whole(c, []*choice{ch}, usage{}))
 		e, _ := json.Marshal(d.end(c, ch))
+		null := strings.Contains(string(b), `"content":null`) && !strings.Contains(string(e), `"content"`)
+		if null != (x.content == "") { // OpenAI's: no text is null in an answer, and absent in a stream
+			t.Errorf("%q: %s and %s", x.text, b, e)
+		}
 		for _, text := range []string{string(b), string(e)} {
 			if !strings.Contains(text, fmt.Sprintf(`"finish_reason":%q`, x.want)) || x.content != "" && !strings.Contains(text, fmt.Sprintf(`"content":%q`, x.content)) {
 				t.Errorf("%q: %s", x.text, text)

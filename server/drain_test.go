@@ -137,9 +137,7 @@ func TestDrainAbortsTheQueue(t *testing.T) {
 		all = append(all, d.begin(longer))
 	}
 	d.running(1)
-	for waiting := 0; waiting < 4; time.Sleep(time.Millisecond) {
-		waiting, _ = d.model.gate.load()
-	}
+	until(t, "four to wait", func() bool { n, _ := d.model.gate.load(); return n >= 4 })
 	d.ends(5 * time.Second)
 	for _, got := range all {
 		if status, body := got(); status != http.StatusServiceUnavailable || !strings.Contains(body, "shutting_down") {
@@ -154,9 +152,7 @@ func TestDrainRefusesNewCalls(t *testing.T) {
 	d.running(1)
 	over := make(chan struct{})
 	go func() { d.ends(20 * time.Second); close(over) }()
-	for state(d.calls.state.Load()) != draining {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the drain", func() bool { return state(d.calls.state.Load()) == draining })
 	for path, want := range map[string]int{"/readyz": 503, "/health": 503, "/livez": 200} {
 		res, err := http.Get(d.url + path)
 		if err != nil {

@@ -272,9 +272,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 			}
 		})
 	}
-	for r.bodies.Load() != manyBodies*100_000 {
-		time.Sleep(50 * time.Microsecond)
-	}
+	until(t, "all bodies", func() bool { return r.bodies.Load() == manyBodies*100_000 })
 	large := fieldsOf{"prompt": strings.Repeat("a", 80_000)}
 	if status, h, b := r.do("POST", "/tokenize", large); status != http.StatusTooManyRequests || h.Get("Retry-After") == "" {
 		t.Errorf("one more: %d %s", status, b)

@@ -37,9 +37,7 @@ func TestGateIsFair(t *testing.T) {
 			mu.Unlock()
 			out()
 		})
-		for now := before; now == before; now, _ = g.load() {
-			time.Sleep(50 * time.Microsecond)
-		}
+		until(t, "the queue's growth", func() bool { now, _ := g.load(); return now != before })
 	}
 	for i := range 4 {
 		queue("much", i)
@@ -80,14 +78,7 @@ func TestGateNobodyOvertakes(t *testing.T) {
 				entered <- r.seqs
 				out()
 			})
-			for begin := time.Now(); ; time.Sleep(50 * time.Microsecond) {
-				if n, _ := g.load(); n == i+1 {
-					break
-				}
-				if time.Since(begin) > 10*time.Second {
-					t.Fatalf("request %d of key %s does not wait", i, r.key)
-				}
-			}
+			until(t, fmt.Sprintf("request %d of key %s to wait", i, r.key), func() bool { n, _ := g.load(); return n == i+1 })
 		}
 		leave()
 		wg.Wait()
@@ -112,9 +103,7 @@ func TestGateBounds(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for n := 0; n < after; n, _ = g.load() {
-			time.Sleep(50 * time.Microsecond)
-		}
+		until(t, "the queue's growth", func() bool { n, _ := g.load(); return n >= after })
 	}
 	refused := func(tokens int) {
 		t.Helper()
@@ -160,9 +149,7 @@ func TestGateBoundsTheWait(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for now := before; now == before; now, _ = g.load() {
-			time.Sleep(50 * time.Microsecond)
-		}
+		until(t, "the queue's growth", func() bool { now, _ := g.load(); return now != before })
 	}
 	for range 6 { // the sixth has five ahead: 10 s, no more than the limit
 		wait("a")
@@ -216,9 +203,7 @@ func TestFullGateReadsNoBody(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = g.enter(ctx, "", 1, 1) })
-	for n := 0; n == 0; n, _ = g.load() {
-		time.Sleep(50 * time.Microsecond)
-	}
+	until(t, "somebody to wait", func() bool { n, _ := g.load(); return n > 0 })
 	never, _ := io.Pipe()
 	for _, path := range []string{"/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/v1/attention"} {
 		q := httptest.NewRequest("POST", path, never)

@@ -87,9 +87,7 @@ func TestSlowReader(t *testing.T) {
 	if _, err := io.WriteString(c, request(`{"prompt":"x","max_tokens":100,"stream":true,"ignore_eos":true}`)); err != nil {
 		t.Fatal(err)
 	}
-	for r.model.Engine.Stats().Running == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the stream", func() bool { return r.model.Engine.Stats().Running > 0 })
 	begin := time.Now()
 	if d := cmp.Diff(want, r.ask(q)); d != "" {
 		t.Error(d)

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/infer"
 	"antiphase/layer"
@@ -48,6 +49,7 @@ type setup struct {
 	big      bool // a model whose steps take about a millisecond, with a context of 2048
 	loading  bool // no models yet
 	threads  int  // of the device
+	device   func(device.Device) device.Device
 }
 
 func newRig(t testing.TB, s setup) *rig {
@@ -62,8 +64,11 @@ func newRig(t testing.TB, s setup) *rig {
 func newBare(t testing.TB, s setup) *rig {
 	t.Helper()
 	set(&s.threads, 2)
-	d := cpu.New(cpu.Options{Threads: s.threads, Precision: cpu.FP32})
+	var d device.Device = cpu.New(cpu.Options{Threads: s.threads, Precision: cpu.FP32})
 	t.Cleanup(func() { d.Close() })
+	if s.device != nil {
+		d = s.device(d)
+	}
 	set(&s.context, 128)
 	shape := model.Config{Arch: "diff", Vocab: 260, Context: s.context, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}
 	if s.big {
@@ -203,6 +208,16 @@ func (r *rig) events(path string, body fieldsOf) (list []string) {
 		}
 	}
 	return list
+}
+
+// until waits for ok, and fails if that takes longer than any machine needs.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
 }
 
 // quiet waits until nothing runs and reports what is left if it does not come to that.
