@@ -98,7 +98,11 @@ func TestRanksAreOne(t *testing.T) {
 				got, err := train(s)
 				for n, x := range got {
 					for i := range x {
-						if !(math.Abs(x[i]/want[n][i]-1) <= 1e-6) {
+						within := 1e-6
+						if n == 0 && i == 0 { // of the same weights, sent with all its digits
+							within = 1e-12
+						}
+						if !(math.Abs(x[i]/want[n][i]-1) <= within) {
 							t.Errorf("%d ranks, sharded %v: loss and norm of step %d %v, want %v", size, shard, n+1, x, want[n])
 						}
 					}
