@@ -115,6 +115,7 @@ func (r *Rows) At(n int) error {
 	}
 	r.rows.Skip(uint64(n-r.next) * uint64(r.B))
 	if r.rows.Left() < uint64(r.B) {
+		r.begin() // the next call counts from the first row again
 		return fmt.Errorf("train: step %d: the sources' epochs end before it", n)
 	}
 	r.rows.Next(r.IDs, r.Targets, r.Starts)
