@@ -23,7 +23,7 @@ func (d *attention) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache,
 // whole pages.
 func (d *forwardAttention) attendChunks(c *attnCall, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
 	s, _, ok := c.hopper(d.machine)
-	k, page := hopperShapes[s], cache.PageSize // trials have no kernel for pages
+	k, page := hopperShapes[s], cache.PageSize
 	if !ok || page%8 != 0 || k.tile.keys%page != 0 || !vec(cache.K, cache.V) || cache.K.Type != tensor.BF16 {
 		return false
 	}

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -95,7 +94,7 @@ func TestHopperChunks(t *testing.T) {
 		t.Skipf("%s is no Hopper", d.Name())
 	}
 	for _, s := range hopperOrder() {
-		t.Run(fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) {
+		t.Run(s.String(), func(t *testing.T) {
 			chunksAgree(t, d, s, 16, [][3]int{{0, 700, 0}, {3, 300, 1000}, {0, 129, 31}, {1, 40, 2000}})
 			chunksAgree(t, d, s, 32, [][3]int{{0, 33, 500}})
 		})

@@ -14,10 +14,10 @@ import (
 
 // hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys per tile, consumer warpgroups, maps per
 // warpgroup, registers per thread of the producer and of a consumer; turns: two consumers alternate their products;
-// loop: blocks stay, one for each SM (kernels/hopper_order.cuh); fixed: Q is fragments in registers.
+// loop: blocks stay, one for each SM (kernels/hopper_order.cuh).
 type hopperForward struct {
 	keys, groups, per, producer, consumer int
-	turns, loop, fixed                    bool
+	turns, loop                           bool
 }
 
 // hopperKernels are the kernels of one shape.
@@ -61,25 +61,13 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
-// hopperFixed are forward kernels with a fixed Q, under trial (docs/kernels.md), of the shapes that have registers for it.
-var hopperFixed = func() map[attnShape]hopperKernels {
-	all := map[attnShape]hopperKernels{}
-	for s, k := range hopperShapes {
-		if k.tile.fixed = true; s.d%64 == 0 && k.tile.fits(s) {
-			k.forward = hopperOf("attn_hopper_forward", "attn_hopper_forward", k.tile.options(s, false)...)
-			all[s] = k
-		}
-	}
-	return all
-}()
-
 // lastItems is the number of items whose blocks are started together: those of two blocks for each SM.
 func lastItems(sms, tiles, items int) int32 { return int32(min(items, max(2, ceil(2*sms, tiles)))) }
 
 func (t hopperForward) options(s attnShape, paged bool) []string {
 	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
 		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s, paged)), define("ORDER", int(flag(t.turns))),
-		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))), define("FIXED", int(flag(t.fixed && !paged))))
+		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))))
 }
 
 // options are the shape as compiler options of the Hopper kernels.
@@ -92,15 +80,6 @@ func define(name string, value int) string { return fmt.Sprintf("-D%s=%d", name,
 
 // rows is the number of query rows per block.
 func (t hopperForward) rows(s attnShape) int { return 64 * t.groups * t.per / s.maps }
-
-// fits reports whether O, S, P and a fixed Q leave a tenth of a consumer's registers to everything else.
-func (t hopperForward) fits(s attnShape) bool {
-	held := t.per*s.dv/2 + t.keys/2 + t.keys/4
-	if t.fixed {
-		held += t.per * s.d / 4
-	}
-	return held <= t.consumer*9/10
-}
 
 func (t hopperForward) threads() int { return 128 * (1 + t.groups) }
 
@@ -182,9 +161,6 @@ func (d *machine) chooseAttention(name string) error {
 func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
-	if x, made := hopperFixed[s]; made && d.try.fixed {
-		k = x
-	}
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }
 

@@ -27,38 +27,17 @@ func TestEmulatedHopper(t *testing.T) {
 
 // TestEmulatedHopperOrder runs blocks that take several tickets, of items that are started one by one and together, on
 // the CPU: one shape, with two tiles of each kind and a rest in the second warpgroup of the last block, or with
-// ANTIPHASE_TEST_LONG=1 all, and with what is under trial.
+// ANTIPHASE_TEST_LONG=1 all.
 func TestEmulatedHopperOrder(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	d.info.SMs = 2
-	shapes := []attnShape{{2, 1, 64, 64}}
+	shapes, rows := []attnShape{{2, 1, 64, 64}}, 202
 	if long() {
-		shapes = hopperOrder()
+		shapes, rows = hopperOrder(), 330
 	}
 	for _, s := range shapes {
-		if !long() { // the table's own kernels, whose bits hopperAgrees compares in two runs
-			d.try = trials{}
-			hopperAgrees(t, d, s, 2, 202)
-			continue
-		}
-		for _, list := range s.trialLists() {
-			t.Run(s.String()+"/"+list, func(t *testing.T) { trialAgrees(t, d, s, list, 330) })
-		}
-	}
-}
-
-// TestEmulatedHopperTrials runs one list of trials of each kind on the CPU. Nobody uses them until one wins on a GPU.
-func TestEmulatedHopperTrials(t *testing.T) {
-	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
-		t.Skip("kernels under trial are emulated with ANTIPHASE_TEST_LONG=1: 14 s")
-	}
-	d := emulatedDevice(t)
-	defer d.Close()
-	d.info.SMs = 2
-	for _, s := range []attnShape{{1, 1, 64, 64}, {2, 2, 64, 128}, {2, 1, 128, 128}} { // blocks that stay, two key heads, a map a warpgroup
-		k := hopperFixed[s]
-		sameForward(t, d, s, &k, 330)
+		hopperAgrees(t, d, s, 2, rows)
 	}
 }
 
@@ -103,12 +82,7 @@ func TestEmulatedHopperConformance(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	d.wgmma = true
-	for _, list := range []string{"none", "fixed"} {
-		t.Run(list, func(t *testing.T) {
-			d.try = mustChoose(list)
-			devicetest.RunOps(t, d, "attention", "diffattention")
-		})
-	}
+	devicetest.RunOps(t, d, "attention", "diffattention")
 }
 
 // TestEmulatedHopperBackwards: every way to add to dQ comes to the same bits, on the CPU.

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -25,7 +24,7 @@ func TestHopperStress(t *testing.T) {
 	}
 	d := gpu(t, nil) // after the kernels: it knows those that are registered
 	for _, s := range hopperOrder() {
-		t.Run(fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) {
+		t.Run(s.String(), func(t *testing.T) {
 			const tokens, length = 32768, 2048
 			width := 2048
 			if s.d == 64 {

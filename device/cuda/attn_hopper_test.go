@@ -3,7 +3,6 @@ package cuda
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"testing"
 
 	"antiphase/device/devicetest"
@@ -28,6 +27,8 @@ func hopperAgrees(t *testing.T, d *Device, s attnShape, b, rows int) {
 	c.free()
 	tiledAgrees(t, d, s, b, rows)
 }
+
+func (s attnShape) String() string { return fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv) }
 
 // hopperOrder are the shapes with Hopper kernels in one order.
 func hopperOrder() (all []attnShape) {
@@ -162,7 +163,7 @@ func TestAttnHopper(t *testing.T) {
 		t.Skipf("%s is no Hopper", d.Name())
 	}
 	for _, s := range hopperOrder() {
-		t.Run(fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) {
+		t.Run(s.String(), func(t *testing.T) {
 			hopperAgrees(t, d, s, 2, 1000)
 			hopperAgrees(t, d, s, 1, 130)
 		})
@@ -186,23 +187,6 @@ func sameForward(t *testing.T, d *Device, s attnShape, k *hopperKernels, rows in
 	}
 	if !bytes.Equal(read(d, c.out, c.raw, c.lse), want) {
 		t.Errorf("%+v: %+v comes to other bits than the table's %+v", s, k.tile, hopperShapes[s].tile)
-	}
-}
-
-// Heads of 64 and 128 whose registers suffice can hold Q; V1's of 128 would take 232 of 240.
-func TestHopperFixed(t *testing.T) {
-	var shapes []string
-	for _, s := range hopperOrder() {
-		if k, made := hopperFixed[s]; made {
-			shapes = append(shapes, s.String())
-			if !k.tile.fixed || k.forward == hopperShapes[s].forward || k.backward != hopperShapes[s].backward || k.paged != hopperShapes[s].paged {
-				t.Errorf("%v: only the forward kernel is another, %+v", s, k)
-			}
-		}
-	}
-	slices.Sort(shapes)
-	if want := []string{"11_128_128", "11_64_64", "21_128_128", "21_64_64", "22_64_128"}; !slices.Equal(shapes, want) {
-		t.Errorf("shapes that hold Q: %v, want %v", shapes, want)
 	}
 }
 
@@ -255,6 +239,6 @@ func TestHopperBackwards(t *testing.T) {
 		t.Skipf("%s is no Hopper", d.Name())
 	}
 	for _, s := range hopperOrder() {
-		t.Run(fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) { sameBackwards(t, d, s, made[s], 1000) })
+		t.Run(s.String(), func(t *testing.T) { sameBackwards(t, d, s, made[s], 1000) })
 	}
 }

@@ -3,7 +3,8 @@ package cuda
 import (
 	"fmt"
 	"os"
-	"sort"
+	"regexp"
+	"slices"
 	"testing"
 
 	"antiphase/tensor"
@@ -94,17 +95,19 @@ func milliseconds(t *testing.T, d *Device, f func()) float64 {
 		all = append(all, ms/few)
 	}
 	all = all[1:]
-	sort.Float64s(all)
+	slices.Sort(all)
 	return all[len(all)/2]
 }
 
-// TestHopperTimes prints a line for each variant of a shape: registers and spills, milliseconds and TFLOP/s of
-// forward and backward, with the tiled kernels first. It takes ANTIPHASE_TEST_TIMES=1, and a GPU.
+// TestHopperTimes times the variants of a shape in turns, with the tiled kernels first: a line for each has the medians of
+// three rounds, milliseconds forward and backward, with the least and the most. It takes ANTIPHASE_TEST_TIMES=1, and a GPU;
+// ANTIPHASE_TEST_VARIANTS is a pattern of the names to time.
 func TestHopperTimes(t *testing.T) {
 	if os.Getenv("ANTIPHASE_TEST_TIMES") != "1" {
 		t.Skip("a measurement: ANTIPHASE_TEST_TIMES=1 asks for it")
 	}
 	const tokens = 32768
+	only := regexp.MustCompile(os.Getenv("ANTIPHASE_TEST_VARIANTS"))
 	made := map[attnShape][]hopperKernels{}
 	for _, s := range hopperOrder() {
 		for _, v := range s.variants() {
@@ -117,11 +120,10 @@ func TestHopperTimes(t *testing.T) {
 		if s.d == 64 {
 			width, lengths = 768, []int{2048}
 		}
-		heads := width / s.d / s.keys
 		for _, length := range lengths {
-			t.Run(fmt.Sprintf("%d%d_%d_%d/T%d", s.maps, s.keys, s.d, s.dv, length), func(t *testing.T) {
-				c := benchCall(t, d, s, tokens/length, length, heads)
-				timeVariants(t, d, c, s, made[s])
+			t.Run(fmt.Sprintf("%v/T%d", s, length), func(t *testing.T) {
+				c := benchCall(t, d, s, tokens/length, length, width/s.d/s.keys)
+				timeInTurns(t, d, c, s, timedOf(d, c, s, made[s], only))
 				for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
 					if x.Ok() {
 						d.Free(x.Buf)
@@ -132,27 +134,46 @@ func TestHopperTimes(t *testing.T) {
 	}
 }
 
-func timeVariants(t *testing.T, d *Device, c *attnCall, s attnShape, made []hopperKernels) {
-	cells := float64(c.B*c.T) * float64(c.T+1) / 2 * float64(c.Heads)
-	forward := 2 * cells * float64(s.maps*(s.d+s.dv)) / 1e9
-	backward := 2 * cells * float64(s.maps*3*s.d+2*s.dv) / 1e9
-	line := func(name string, f, b float64) {
-		fmt.Printf("%d%d %3d %3d T%-6d %-32s fwd %7.3f ms %4.0f TF  bwd %7.3f ms %4.0f TF\n",
-			s.maps, s.keys, s.d, s.dv, c.T, name, f, forward/f, b, backward/b)
+// timed is a variant with its times, both passes of each round.
+type timed struct {
+	name string
+	pass [2]func()
+	ms   [2][]float64
+}
+
+// timedOf are the tiled kernels and the shape's variants, of names that match.
+func timedOf(d *Device, c *attnCall, s attnShape, made []hopperKernels, only *regexp.Regexp) (all []*timed) {
+	add := func(name string, forward, backward func()) {
+		if only.MatchString(name) {
+			all = append(all, &timed{name: name, pass: [2]func(){forward, backward}})
+		}
 	}
-	restore := wgmma(d, false)
-	line("mma", milliseconds(t, d, func() { d.attend(c) }), milliseconds(t, d, func() { d.attendBackward(c) }))
-	restore()
+	tiled := func(f func(*attnCall)) func() {
+		return func() {
+			defer wgmma(d, false)()
+			f(c)
+		}
+	}
+	add("mma", tiled(d.attend), tiled(d.attendBackward))
 	for i, v := range s.variants() {
-		k := made[i]
-		f := milliseconds(t, d, func() { d.forwardHopper(c, s, &k) })
-		b := milliseconds(t, d, func() { d.backwardHopper(c, s, &k) })
-		line(v.name, f, b)
-		if i == 0 {
-			for _, x := range []kernel{k.forward, k.backward} {
-				u := d.drv.Usage(d.funcs[x].fn)
-				fmt.Printf("   %s: %d registers, %d bytes local\n", registry[x].name, u.Registers, u.Local)
+		k := &made[i]
+		add(v.name, func() { d.forwardHopper(c, s, k) }, func() { d.backwardHopper(c, s, k) })
+	}
+	return all
+}
+
+func timeInTurns(t *testing.T, d *Device, c *attnCall, s attnShape, all []*timed) {
+	for range 3 {
+		for _, x := range all {
+			for i, f := range x.pass {
+				x.ms[i] = append(x.ms[i], milliseconds(t, d, f))
 			}
 		}
+	}
+	for _, x := range all {
+		slices.Sort(x.ms[0])
+		slices.Sort(x.ms[1])
+		f, b := x.ms[0], x.ms[1]
+		fmt.Printf("%v T%d %-60s forward %.3f (%.3f-%.3f) backward %.3f (%.3f-%.3f) sum %.3f ms\n", s, c.T, x.name, f[1], f[0], f[2], b[1], b[0], b[2], f[1]+b[1])
 	}
 }

@@ -16,8 +16,6 @@ type trials struct {
 
 	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
 	joined bool // decoding: Rope and CacheWrite in one kernel also for more than 8 rows, and into a cache of bytes
-
-	fixed bool // attention forward on Hopper: Q in registers, attn_hopper_forward.cu
 }
 
 // chosen are the trials that have won.
@@ -34,8 +32,6 @@ func (t *trials) choose(list string, major int) error {
 			}
 		case "warps":
 			t.warps = true
-		case "fixed":
-			t.fixed = true
 		case "packed":
 			t.packed = true
 		case "narrow":
@@ -43,7 +39,7 @@ func (t *trials) choose(list string, major int) error {
 		case "joined":
 			t.joined = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, packed, joined and fixed", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, packed and joined", list, name)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@
 // map's or the last tile's. The running maximum is raised only when it grows by 2^8 or more, so accumulators are almost
 // never rescaled.
 //
-// Registers of a consumer thread: O takes PER·DV/2, S BN/2, P BN/4, Q with FIXED PER·D/4; the table keeps the sum under 216 of 240 (144 of
+// Registers of a consumer thread: O takes PER·DV/2, S BN/2, P BN/4; the table keeps the sum under 216 of 240 (144 of
 // 160). Bound per tile of ROWS × BN, in cycles of the SM: ROWS·BN·MAPS·(D + DV)/2048 of wgmma, ROWS·BN·MAPS/16 of ex2.
 #include "attn_tile.cuh"
 #include "hopper_tile.cuh"
@@ -143,11 +143,7 @@ struct Thread {
   int first[2];  // where the rows' documents begin
 };
 
-// FIXED: Q of the warpgroup's rows as left fragments, the same for all tiles: products of S then read B alone from shared memory.
-static_assert(!FIXED || D % 64 == 0, "fragments are read from panels of 64 columns");
-
 struct State {
-  u32 q[PER][FIXED ? D / 16 : 1][4];
   float s[BN / 2]; // S, then P of the current item
   u32 p[BN / 16][4]; // P of the previous item, packed
   float o[PER][DV / 2], top[PER][2], sum[PER][2];
@@ -198,21 +194,11 @@ __device__ __forceinline__ void yourTurn(const Thread& w) {
   if (ORDER) barrierArrive(TURN + 1 - w.wg, 256);
 }
 
-__device__ __forceinline__ void loadQueries(State& x, const Thread& w, u32 base, int warp) {
-  if (!FIXED) return;
-#pragma unroll
-  for (int i = 0; i < PER; i++)
-#pragma unroll
-    for (int k = 0; k < D / 16; k++)
-      leftFragment<TileQ>(x.q[i][FIXED ? k : 0], base + (PER == MAPS ? i : w.wg) * TileQ::BYTES, w.tile + 16 * warp, k, w.lane);
-}
-
 // S of map MAP and tile n of the walk.
 template <int MAP> __device__ __forceinline__ void scores(State& x, const Thread& w, u32 base, const RingK& k, int n) {
   const int map = PER == MAPS ? MAP : w.wg;
   const u32 keys = k.tile(n) + (KEYS == 2 ? map : 0) * TileK::BYTES;
-  if (FIXED) heldByRows<TileK>(x.s, x.q[MAP], keys);
-  else rowsByRows<TileQ, TileK>(x.s, base + map * TileQ::BYTES, w.tile, keys, 0);
+  rowsByRows<TileQ, TileK>(x.s, base + map * TileQ::BYTES, w.tile, keys, 0);
   mmaCommit();
 }
 
@@ -287,7 +273,6 @@ __device__ __forceinline__ void attend(const HopperForward& p, const Place& at, 
     for (int i = 0; i < PER; i++) myTurn(w), yourTurn(w); // one for each of the tile's items
   }
   barWaitWarp(barQ, i & 1);
-  loadQueries(x, w, base, warp);
   start(x, w, base, k, n, key, c);
   if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
   for (n++, key -= BN; n < end; n++, key -= BN) {
