@@ -31,9 +31,6 @@ func (d *products) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 
 // multiply is MatMul without the check; Classify uses it too.
 func (d *products) multiply(c, a, b tensor.Tensor, op device.MatMul) {
-	if d.multiplyNarrow(c, a, b, op) {
-		return
-	}
 	k := a.Cols
 	if op.TransA {
 		k = a.Rows
