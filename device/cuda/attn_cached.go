@@ -10,46 +10,37 @@ import (
 // attnCached are the kernels of cached attention for one shape.
 type attnCached struct{ split, splits, join kernel }
 
-// cachedForm is a form of the kernels of cached attention: whether the cache is int8; packed, under trial, has P packed
-// once, and for int8 splits of half as many bytes and four blocks on an SM.
-type cachedForm struct{ bytes, packed bool }
-
-// cachedKernels registers kernels for a shape; the zero shape takes its dimensions at run time.
-func cachedKernels(maps int, s attnShape, f cachedForm) attnCached {
+// cachedKernels registers kernels for a shape and a cache of bf16 or int8; the zero shape takes its dimensions at run
+// time. Kernels of a shape for int8 have four blocks on an SM.
+func cachedKernels(maps int, s attnShape, bytes bool) attnCached {
 	unit := "attention"
 	if maps == 2 {
 		unit = "diffattention"
 	}
 	split := 0
 	if s.maps != 0 {
-		split = s.splitKeys(f)
+		split = s.splitKeys(bytes, splitBound(bytes))
 	}
 	options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DKEYS=%d -DSPLIT=%d -DTHREADS=%d", s.d, s.dv, s.keys, split, splitThreads)
-	if f.bytes {
+	if bytes {
 		options += " -DBYTES=1"
 	}
-	if f.packed {
-		options += " -DPACKED=1"
-	}
-	if f.packed && f.bytes {
+	if bytes && split > 0 {
 		options += " -DBLOCKS=4"
 	}
 	of := func(name string) kernel { return earlyOf(unit+"_cached", unit+name, options) }
 	return attnCached{of("_split"), of("_splits"), of("_join")}
 }
 
-// cachedShapes are the shapes with compile-time dimensions: those of the tiled kernels, except plain attention with
-// wide values.
-var cachedShapes = func() map[cachedForm]map[attnShape]attnCached {
-	all := map[cachedForm]map[attnShape]attnCached{}
-	for _, f := range []cachedForm{{}, {bytes: true}, {packed: true}, {bytes: true, packed: true}} {
-		all[f] = map[attnShape]attnCached{}
+// cachedShapes are the shapes with compile-time dimensions, by whether the cache is int8: those of the tiled kernels,
+// except plain attention with wide values.
+var cachedShapes = func() map[bool]map[attnShape]attnCached {
+	all := map[bool]map[attnShape]attnCached{}
+	for _, bytes := range []bool{false, true} {
+		all[bytes] = map[attnShape]attnCached{}
 		for _, d := range []int{32, 64, 96, 128} {
-			if f.packed && d == 32 {
-				continue // no size that is measured
-			}
 			for _, s := range []attnShape{{1, 1, d, d}, {2, 1, d, d}, {2, 2, d, 2 * d}} {
-				all[f][s] = cachedKernels(s.maps, s, f)
+				all[bytes][s] = cachedKernels(s.maps, s, bytes)
 			}
 		}
 	}
@@ -58,8 +49,8 @@ var cachedShapes = func() map[cachedForm]map[attnShape]attnCached {
 
 // cachedGeneral are the kernels for any other shape, by the number of maps and whether the cache is int8.
 var cachedGeneral = [3][2]attnCached{
-	1: {cachedKernels(1, attnShape{}, cachedForm{}), cachedKernels(1, attnShape{}, cachedForm{bytes: true})},
-	2: {cachedKernels(2, attnShape{}, cachedForm{}), cachedKernels(2, attnShape{}, cachedForm{bytes: true})},
+	1: {cachedKernels(1, attnShape{}, false), cachedKernels(1, attnShape{}, true)},
+	2: {cachedKernels(2, attnShape{}, false), cachedKernels(2, attnShape{}, true)},
 }
 
 // Constants of kernels/attn_cached.cuh: the threads of a split and of a join; the bytes of K and V that bound a split;
@@ -76,13 +67,19 @@ const (
 // wide16 is the width of a head in shared memory and in the splits' sums.
 func wide16(n int) int { return ceil(n, 16) * 16 }
 
-// splitKeys is the number of keys per split: at most splitBytes of K and V, or half of that.
-func (s attnShape) splitKeys(f cachedForm) int {
-	keys, most := splitThreads, splitBytes
-	if f.bytes && f.packed {
-		most /= 2
+// splitBound is the bound of a shape that has kernels of its own: half of it for int8, whose splits would else have twice
+// the keys, and an SM half the blocks.
+func splitBound(bytes bool) int {
+	if bytes {
+		return splitBytes / 2
 	}
-	for row := (s.keys*wide16(s.d) + wide16(s.dv)) * cellSize(f.bytes); keys > 32 && keys*row > most; {
+	return splitBytes
+}
+
+// splitKeys is the number of keys per split: at most these bytes of K and V.
+func (s attnShape) splitKeys(bytes bool, most int) int {
+	keys := splitThreads
+	for row := (s.keys*wide16(s.d) + wide16(s.dv)) * cellSize(bytes); keys > 32 && keys*row > most; {
 		keys /= 2
 	}
 	return keys
@@ -111,16 +108,13 @@ type cachedCall struct {
 func (d *cachedAttention) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
 	a.mustFit()
 	s := attnShape{a.maps, a.keys, a.D, a.DV}
-	form := cachedForm{bytes: cache.K.Type == tensor.I8}
-	general := cachedGeneral[a.maps][flag(form.bytes)]
-	c := cachedCall{attnCall: a, attnCached: general, bytes: form.bytes}
-	if k, ok := cachedShapes[form][s]; ok {
-		c.attnCached = k
+	bytes, most := cache.K.Type == tensor.I8, splitBytes
+	general := cachedGeneral[a.maps][flag(bytes)]
+	c := cachedCall{attnCall: a, attnCached: general, bytes: bytes}
+	if k, ok := cachedShapes[bytes][s]; ok {
+		c.attnCached, most = k, splitBound(bytes)
 	}
-	if k, ok := cachedShapes[cachedForm{bytes: form.bytes, packed: true}][s]; ok && d.try.packed {
-		form.packed, c.attnCached = true, k
-	}
-	c.keysOfSplit = s.splitKeys(form)
+	c.keysOfSplit = s.splitKeys(bytes, most)
 	if c.splitShared(true) > d.info.Shared { // a GPU with less shared memory: shorter splits, of a size known at run time
 		c.attnCached, c.keysOfSplit = general, c.keysOfSplit/2
 	}

@@ -9,8 +9,8 @@ import (
 	"antiphase/tensor"
 )
 
-// TestEmulatedDecode runs the checks of decoding on the CPU: kernels under trial for one shape of each kind, for all of
-// them with ANTIPHASE_TEST_LONG=1.
+// TestEmulatedDecode runs the checks of decoding on the CPU; the bits of one shape of each kind against the general
+// kernels', of all of them with ANTIPHASE_TEST_LONG=1.
 func TestEmulatedDecode(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
@@ -33,17 +33,14 @@ func TestEmulatedHeld(t *testing.T) {
 func TestEmulatedBytes(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
-	for _, list := range []string{"none", "packed"} {
-		d.try = mustChoose(list)
-		if long() {
-			for _, s := range byteShapes() {
-				bytesRight(t, d, s, 150, 1)
-			}
+	if long() {
+		for _, s := range byteShapes() {
+			bytesRight(t, d, s, 150, 1)
 		}
-		bytesRight(t, d, attnShape{2, 2, 64, 128}, 290, 3)
 	}
+	bytesRight(t, d, attnShape{2, 2, 64, 128}, 290, 3)
 	d.types.Cache = tensor.I8
-	d.try = mustChoose("packed,joined")
+	d.try = mustChoose("joined")
 	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 32, Heads: 1, HeadDim: 16}, 33, 40)
 	recordedDecoding(t, d, "diff2")
 }

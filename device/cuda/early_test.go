@@ -68,7 +68,7 @@ func TestLittleShared(t *testing.T) {
 			d.MatMul(act(d, rows, 4608), act(d, rows, k), act(d, 4608, k), device.MatMul{TransB: true})
 		}
 	}
-	for s := range cachedShapes[cachedForm{}] {
+	for s := range cachedShapes[false] {
 		if s.maps == 2 {
 			a, _ := diffOn(d, 1, 2, 4, 2, s.d, s.dv, s.keys)
 			cache := &device.Cache{K: act(d, 320, 2*s.keys*s.d), V: act(d, 320, 2*s.dv), Table: on(d, tensor.I32, 4, 20, 20), PageSize: 16}

@@ -12,7 +12,6 @@ type trials struct {
 	ring  int  // fewest classes for the cross-entropy that reads each logit once, classify_ring.cu; 0 for never
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 
-	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
 	joined bool // decoding: Rope and CacheWrite in one kernel also for more than 8 rows, and into a cache of bytes
 }
 
@@ -30,12 +29,10 @@ func (t *trials) choose(list string, major int) error {
 			}
 		case "warps":
 			t.warps = true
-		case "packed":
-			t.packed = true
 		case "joined":
 			t.joined = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, packed and joined", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps and joined", list, name)
 		}
 	}
 	return nil

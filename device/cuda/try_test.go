@@ -36,7 +36,7 @@ func TestTrialLaunches(t *testing.T) {
 		}, []string{"rope_bytes_pairs 240,1,1 × 128 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
-		d.try = mustChoose("packed,joined")
+		d.try = mustChoose("joined")
 		c.holds(t, d, drv)
 	}
 }

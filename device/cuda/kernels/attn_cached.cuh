@@ -24,8 +24,8 @@
 // 1024, so that what matters of it is no subnormal half. A product's k and its rows may be in any order, so a thread
 // takes adjacent bytes: four of a key, or two columns of a value.
 //
-// PACKED: the softmax leaves P as the two 16-bit parts that the product takes, in place of the scores; otherwise every
-// tile of 16 columns packs P again, which is a third of the kernel's instructions with bytes.
+// PACKED, where SPLIT is known: the softmax leaves P as the two 16-bit parts that the product takes, in place of the
+// scores; otherwise every tile of 16 columns packs P again, which is a third of the kernel's instructions with bytes.
 //
 // HEAD, VALUE, KEYS and SPLIT (keys per split) are the shape, or 0 for one known at run time; THREADS are those of a
 // split, BLOCKS the blocks of an SM that registers must allow. In shared memory and in the splits' sums heads are padded
@@ -33,13 +33,11 @@
 #ifndef BYTES
 #define BYTES 0
 #endif
-#ifndef PACKED
-#define PACKED 0
-#endif
+#define PACKED (SPLIT > 0)
 #ifndef BLOCKS
 #define BLOCKS (768 / THREADS)
 #endif
-static_assert(!PACKED || (SPLIT > 0 && SPLIT % 64 == 0), "P of whole steps of 64 keys");
+static_assert(SPLIT % 64 == 0, "P of whole steps of 64 keys");
 #include "attn_page.cuh"
 #include "attn_ptx.cuh"
 #include "early.cuh"
