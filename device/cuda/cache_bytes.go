@@ -10,7 +10,7 @@ var (
 	cacheReadBytes  = earlyOf("cache_bytes", "cache_read_bytes")
 )
 
-// ropeBytes also does Rope, by layout: halves, interleaved. Under trial.
+// ropeBytes also does Rope, by layout: halves, interleaved.
 var ropeBytes = [2]kernel{earlyOf("rope_bytes", "rope_bytes_half"), earlyOf("rope_bytes", "rope_bytes_pairs")}
 
 var _ device.CacheReader = (*Device)(nil)

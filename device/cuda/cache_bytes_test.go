@@ -176,7 +176,7 @@ func TestBytes(t *testing.T) {
 // kernel for each; also where a position lies outside the table or the pages.
 func joinedRight(t *testing.T, d *Device) {
 	old := d.types.Cache
-	defer func() { d.types.Cache, d.try.joined = old, false }()
+	defer func() { d.types.Cache = old }()
 	for _, kind := range []tensor.DType{tensor.I8, tensor.BF16} {
 		for _, dim := range []int{16, 24, 96, 128} {
 			for i, rows := range []int{1, 3, 20, 20} {
@@ -196,10 +196,10 @@ func joinedRight(t *testing.T, d *Device) {
 				}
 				device.WriteI32(d, s.slot, slot)
 				device.WriteI32(d, s.pos, pos)
-				d.try.joined = false
+				d.unfused = true
 				want := s.run(rows < 9)
 				wanted := d.Sync()
-				d.try.joined = true
+				d.unfused = false
 				if got := s.run(rows < 9); !bytes.Equal(got, want) {
 					t.Errorf("%v: %d rows, heads of %d: other bits than op by op", kind, rows, dim)
 				}
@@ -213,3 +213,28 @@ func joinedRight(t *testing.T, d *Device) {
 
 // TestJoined: Rope and CacheWrite in one kernel on a GPU.
 func TestJoined(t *testing.T) { joinedRight(t, gpu(t, nil)) }
+
+// TestBytesLaunches checks the launchers of a cache of bytes against their geometry.
+func TestBytesLaunches(t *testing.T) {
+	for _, c := range []launchCase{
+		{"bytes", func(d *Device) {
+			a, _ := diffOn(d, 64, 1, 6, 6, 64, 128, 2)
+			const rows, page, pages = 64 * 1056, 16, 66
+			d.types.Cache = tensor.I8
+			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800), Table: on(d, tensor.I32, 64, pages, pages), PageSize: page,
+				KHeads: 12, VHeads: 6, D: 64, DV: 128}
+			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
+		}, []string{"diffattention_splits 6,4,64 × 256 + 45408", "diffattention_join 6,64,1 × 384 + 6216"}},
+		{"Rope and CacheWrite", func(d *Device) {
+			qkv, at := act(d, 64, 2304), ints(d, 64)
+			d.types.Cache = tensor.I8
+			c := &device.Cache{K: on(d, tensor.I8, 1024, 816, 816), V: on(d, tensor.I8, 1024, 800, 800), Table: on(d, tensor.I32, 64, 1, 1), PageSize: 16,
+				KHeads: 12, VHeads: 6, D: 64, DV: 128}
+			d.Rope(qkv.Columns(0, 1536), stat(d, 64, 64), at, device.Rope{Heads: 24, Dim: 64, Interleaved: true})
+			d.CacheWrite(c, qkv.Columns(768, 1536), qkv.Columns(1536, 2304), at, at)
+		}, []string{"rope_bytes_pairs 240,1,1 × 128 + 0"}},
+	} {
+		d, drv := fakeDevice(t)
+		c.holds(t, d, drv)
+	}
+}

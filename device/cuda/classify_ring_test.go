@@ -19,7 +19,7 @@ func TestTrials(t *testing.T) {
 	if err := none.choose("none", 9); err != nil || none != (trials{}) {
 		t.Errorf("none: %+v, %v", none, err)
 	}
-	if err := all.choose("ring,warps,joined", 9); err != nil || all != (trials{ring: ringLeast, warps: true, joined: true}) {
+	if err := all.choose("ring,warps", 9); err != nil || all != (trials{ring: ringLeast, warps: true}) {
 		t.Errorf("all: %+v, %v", all, err)
 	}
 	if err := new(trials).choose("", 9); err != nil {

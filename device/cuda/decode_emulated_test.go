@@ -40,7 +40,6 @@ func TestEmulatedBytes(t *testing.T) {
 	}
 	bytesRight(t, d, attnShape{2, 2, 64, 128}, 290, 3)
 	d.types.Cache = tensor.I8
-	d.try = mustChoose("joined")
 	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 32, Heads: 1, HeadDim: 16}, 33, 40)
 	recordedDecoding(t, d, "diff2")
 }

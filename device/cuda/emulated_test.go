@@ -19,10 +19,6 @@ func TestEmulated(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	devicetest.RunAll(t, d)
-	if os.Getenv("ANTIPHASE_TEST_LONG") == "1" {
-		d.try = mustChoose("joined")
-		devicetest.RunOps(t, d, "rope", "cache")
-	}
 }
 
 // TestEmulatedWide does so at sizes that conformance leaves out.

@@ -46,7 +46,8 @@ const (
 )
 
 // maxHeld is the largest number of rows whose norm every block of a product repeats: for each of them it reads two
-// more, x and delta. maxTurned is the limit for ops that repeat nothing: the rows of one block.
+// more, x and delta. maxTurned is the limit for products that repeat nothing: the rows of one
+// block. A Rope waits with any few rows.
 const (
 	maxHeld   = 2
 	maxTurned = 8
@@ -96,11 +97,7 @@ func (d *queue) holdProduct(p *productCall) bool {
 
 // holdTurn holds a Rope of few rows, together with the held product whose columns it rotates, if any.
 func (d *queue) holdTurn(c *turnCall) bool {
-	most := maxTurned
-	if d.try.joined {
-		most = fewRows
-	}
-	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > most {
+	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > fewRows {
 		return false
 	}
 	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(c.table, 0, 0) {
@@ -153,7 +150,7 @@ func (d *queue) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide b
 	return true
 }
 
-// joinBytes is joinCache for an int8 cache: Rope of q, k, v alone; a product runs first. Under trial.
+// joinBytes is joinCache for an int8 cache: Rope of q, k, v alone; a product runs first.
 func (d *queue) joinBytes(c *device.Cache, k, v, slot, pos tensor.Tensor) bool {
 	h := &d.held
 	if h.kind == heldTurned {
@@ -161,7 +158,7 @@ func (d *queue) joinBytes(c *device.Cache, k, v, slot, pos tensor.Tensor) bool {
 		h.kind = heldTurn
 	}
 	t := &h.turn
-	if h.kind != heldTurn || !d.try.joined || !t.leaves(k, v) || !apart([]tensor.Tensor{t.x}, c.K, c.V) {
+	if h.kind != heldTurn || !t.leaves(k, v) || !apart([]tensor.Tensor{t.x}, c.K, c.V) {
 		return false
 	}
 	if t.Dim != c.D || t.Dim > 128 || c.DV > 256 || c.DV%8 != 0 || !vec(v, c.K, c.V) {

@@ -126,7 +126,8 @@ func TestHeldTurn(t *testing.T) {
 	}{
 		{1, q, q + kw, (q + kw) / dim, []string{"rope_cache_half"}},
 		{8, q, q + kw, (q + kw) / dim, []string{"rope_cache_half"}},
-		{9, q, q + kw, (q + kw) / dim, []string{"rope_half_8", "cache_write"}},
+		{256, q, q + kw, (q + kw) / dim, []string{"rope_cache_half"}},
+		{257, q, q + kw, (q + kw) / dim, []string{"rope_half_8", "cache_write"}},
 		{1, 0, kw, (q + kw) / dim, []string{"rope_half_8", "cache_write"}},
 		{2, q + kw, q + 2*kw, (q + kw) / dim, []string{"rope_half_8", "cache_write"}},
 		{2, q, q + kw, (q + kw + vw) / dim, []string{"rope_half_8", "cache_write"}},

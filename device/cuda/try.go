@@ -11,8 +11,6 @@ import (
 type trials struct {
 	ring  int  // fewest classes for the cross-entropy that reads each logit once, classify_ring.cu; 0 for never
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
-
-	joined bool // decoding: Rope and CacheWrite in one kernel also for more than 8 rows, and into a cache of bytes
 }
 
 // chosen are the trials that have won.
@@ -29,10 +27,8 @@ func (t *trials) choose(list string, major int) error {
 			}
 		case "warps":
 			t.warps = true
-		case "joined":
-			t.joined = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps and joined", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring and warps", list, name)
 		}
 	}
 	return nil
