@@ -53,7 +53,8 @@ type (
 
 		logits    scratch       // Classify's chunk, held while its products use the scratch memory
 		chunk     tensor.Buffer // the same memory as a buffer, for products
-		maxLogits int           // see the constant; tests make it small
+		maxLogits int           // see the constants; tests make them small
+		ringLeast int
 	}
 
 	// attention ops are one engine for each pass over one or two maps, and the small ops around it.
@@ -95,7 +96,7 @@ func Open(ordinal int, opt Options) (*Device, error) {
 	}
 	d, err := newDevice(drv)
 	if err == nil {
-		err = errors.Join(d.chooseAttention(os.Getenv("ANTIPHASE_ATTENTION")), d.try.choose(os.Getenv("ANTIPHASE_TRY"), d.info.Major))
+		err = d.chooseAttention(os.Getenv("ANTIPHASE_ATTENTION"))
 		if opt.ByteCache {
 			d.types.Cache = tensor.I8
 		}
@@ -114,7 +115,7 @@ func newDevice(drv cu.Driver) (*Device, error) {
 	}
 	q := &queue{machine: m}
 	return &Device{
-		queue: q, elementwise: elementwise{q}, rowOps: rowOps{q}, products: products{queue: q, maxLogits: maxLogits},
+		queue: q, elementwise: elementwise{q}, rowOps: rowOps{q}, products: products{queue: q, maxLogits: maxLogits, ringLeast: ringLeast},
 		attention: attention{queue: q, forwardAttention: forwardAttention{queue: q},
 			backwardAttention: backwardAttention{queue: q}, cachedAttention: cachedAttention{queue: q}},
 	}, nil

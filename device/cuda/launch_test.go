@@ -162,7 +162,7 @@ func TestLargeProduct(t *testing.T) {
 // Classify takes a large vocabulary in chunks of whole tiles that fit the room, and every row once.
 func TestClassifyChunks(t *testing.T) {
 	d, drv := fakeDevice(t)
-	n, classes, c := 10000, 50257, 768
+	n, classes, c := 10000, 60001, 768 // rows that do not fit a ring
 	cl := &device.Classifier{X: act(d, n, c), W: act(d, classes, c), Targets: ints(d, n), Loss: stat(d, 1, n), DX: act(d, n, c), DW: stat(d, classes, c), Scale: 1}
 	d.Classify(cl)
 	rows := 0

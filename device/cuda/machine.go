@@ -15,7 +15,6 @@ type machine struct {
 	info  cu.Info
 	types device.Types
 	wgmma bool // attention uses Hopper kernels, where there are any
-	try   trials
 
 	funcs   []loaded          // indexed by kernel
 	modules map[string]module // by unit and options

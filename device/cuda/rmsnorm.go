@@ -32,8 +32,8 @@ var rmsnormWarps = func() (all [7]struct{ forward, backward kernel }) {
 const normWarps = 4
 
 // byWarps reports whether those kernels take rows of x: many, short, whole pieces of 16 bytes.
-func (t *trials) byWarps(x tensor.Tensor, others ...tensor.Tensor) bool {
-	return t.warps && x.Rows > fewRows && x.Cols%8 == 0 && x.Cols <= 6*256 && vec(x) && vec(others...)
+func byWarps(x tensor.Tensor, others ...tensor.Tensor) bool {
+	return x.Rows > fewRows && x.Cols%8 == 0 && x.Cols <= 6*256 && vec(x) && vec(others...)
 }
 
 // maxNormed is the widest row that a block holds in registers, four pieces of 8 per thread; with one piece it is a
@@ -69,7 +69,7 @@ func (n *normCall) canWait() bool {
 // normalize launches the norm as a separate kernel.
 func (d *queue) normalize(n *normCall) {
 	y, sum, x, delta, w := n.y, n.sum, n.x, n.delta, n.w
-	if d.try.byWarps(x, y, sum, delta, w) {
+	if byWarps(x, y, sum, delta, w) {
 		d.launch(rmsnormWarps[ceil(x.Cols, 256)].forward, dim1(min(ceil(x.Rows, normWarps), 16*d.info.SMs)), dim1(32*normWarps), 0,
 			ptr(y), i32(y.Ld), ptr(n.rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld), ptr(w), i32(x.Rows), i32(x.Cols), f32(n.eps))
 		return
@@ -91,7 +91,7 @@ func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	if x.Len() == 0 {
 		return
 	}
-	if d.try.byWarps(x, dx, dy, w) {
+	if byWarps(x, dx, dy, w) {
 		parts := min(ceil(x.Rows, normWarps), 8*d.info.SMs)
 		part := uint64(d.scratch(parts * x.Cols * 4))
 		d.launch(rmsnormWarps[ceil(x.Cols, 256)].backward, dim1(parts), dim1(32*normWarps), 0, ptr(dx), i32(dx.Ld), part, ptr(dy), i32(dy.Ld),

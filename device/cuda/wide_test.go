@@ -133,7 +133,9 @@ func wide(t *testing.T, d *Device, m, n, k int) {
 	b.d.maxLogits = 128 * 4 * 48
 	b.classify(300, 64, 41) // in chunks of 128 rows
 	b.d.maxLogits = maxLogits
+	b.d.ringLeast = 1 << 30
 	b.classify(7, 16, 33001) // rows of several tiles of the block
+	b.d.ringLeast = ringLeast
 }
 
 // classify checks one shape.
