@@ -11,14 +11,11 @@
 #   tools/gpu/hopper.sh variants   ways to add to dQ: bits against the table's kernels, then milliseconds
 #   tools/gpu/hopper.sh chunks     prompts over pages against rows one by one
 #   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
-#   tools/gpu/hopper.sh bytes      decoding with a cache of bytes: results, then tokens/s beside bf16, with packed, joined and both
-#   tools/gpu/hopper.sh narrow     gradients of V2's λ by kernels of their own: results, memcheck, steps in turns
+#   tools/gpu/hopper.sh adopted    kernels that have become the default: results alone
+#   tools/gpu/hopper.sh bytes      decoding with a cache of bytes, tokens/s beside bf16, and its ops
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh profile    what bounds the cached kernel at batch 64 and the backward kernels, by ncu
-#   tools/gpu/hopper.sh rest       kernels under trial outside attention (ANTIPHASE_TRY): right, alone, then steps in turns
-#   tools/gpu/hopper.sh trials     attention kernels under trial: build and results of all shapes at once, times in turns, steps of 160m with the
-#                                  fastest that is right
-#   tools/gpu/hopper.sh small      small in training, not in a benchmark: one run, then three at once in one process; ANTIPHASE_TRY counts
+#   tools/gpu/hopper.sh small      small in training, not in a benchmark: one run, then three at once in one process
 #   tools/gpu/hopper.sh budget     ops of a step of 160m, V2 beside the Transformer: where V2's step takes longer
 #   tools/gpu/hopper.sh peer SIZE  steps of a size in turns with PyTorch: the Transformer, and our DIFF beside it
 #   tools/gpu/hopper.sh decode SIZE   batch 64 with a cache of bytes against transformers' generate, in turns
@@ -125,101 +122,24 @@ prefill() {
   done
 }
 
-# Decoding with keys and values in bf16 and in bytes, with and without the kernels under trial.
+# Results of what trials have made the default.
+adopted() {
+  status "bytes" 60 "$bin" -test.run 'TestBytes$|TestDecode$'
+  status "joined" 60 "$bin" -test.run 'TestJoined$'
+  status "ring and warps" 60 "$bin" -test.run 'TestClassifyRing$|TestNormWarps$'
+}
+
+# Decoding with keys and values in bf16 and in bytes.
 bytes() {
-  local size kind list
-  status "bytes right" 60 "$bin" -test.run 'TestBytes$|TestDecode$' # packed too
-  status "joined right" 60 "$bin" -test.run 'TestJoined$'
-  export ANTIPHASE_TRY
+  local size kind
   for size in 160m 830m; do
-    for kind in int8 auto; do
-      for list in none packed joined packed,joined; do
-        ANTIPHASE_TRY=ring,warps,$list
-        bench "$size $kind $list" 40 decode --size $size --arch diff --batch 64 --context 1024 --kv-cache $kind
-      done
-    done
+    for kind in int8 auto; do bench "$size $kind" 40 decode --size $size --arch diff --batch 64 --context 1024 --kv-cache $kind; done
   done
-  for list in none packed,joined; do
-    ANTIPHASE_TRY=ring,warps,$list
-    bench "160m V2 int8 $list" 40 decode --size 160m --arch diff2 --batch 64 --context 1024 --kv-cache int8
-    bench "830m one row int8 $list" 40 decode --size 830m --arch diff --batch 1 --context 4096 --kv-cache int8
-  done
+  bench "160m V2 int8" 40 decode --size 160m --arch diff2 --batch 64 --context 1024 --kv-cache int8
+  bench "830m one row int8" 40 decode --size 830m --arch diff --batch 1 --context 4096 --kv-cache int8
   for size in 160m 830m; do
     timeout -k 5 30 ../../bin/antiphase bench decode --size $size --arch diff --batch 64 --context 1024 --kv-cache int8 --ops --device cuda 2>&1 |
       grep -vE '^(built )?kernel ' | head -n 30
-  done
-  ANTIPHASE_TRY=
-}
-
-# Kernels under trial: results, then steps of 160m and small with and without those that have won, in turns.
-rest() {
-  local won=ring,warps
-  status "ring right" 60 "$bin" -test.run 'TestClassifyRing$'
-  status "warps right" 60 "$bin" -test.run 'TestNormWarps$'
-  export ANTIPHASE_TRY
-  for ANTIPHASE_TRY in $won none $won none; do
-    bench "160m diff, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch diff --seq 2048 --batch 16
-  done
-  for arch in transformer diff2; do
-    for ANTIPHASE_TRY in $won none $won; do
-      bench "160m $arch, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch $arch --seq 2048 --batch 16
-    done
-  done
-  for ANTIPHASE_TRY in $won none $won; do
-    bench "small diff, try '$ANTIPHASE_TRY'" 60 train --size small --arch diff --seq 512 --batch 32
-  done
-  ANTIPHASE_TRY=
-}
-
-# fastest SHAPE RIGHT TIMES: of the lists that are right and leave the same bits each time, the one with the fastest forward pass.
-fastest() {
-  python3 - "$@" <<'END'
-import re, sys
-shape, right, times = sys.argv[1], open(sys.argv[2]).read(), open(sys.argv[3]).read()
-rows = re.findall(r"^\S+ T\d+ (\S+) +forward ([\d.]+) ", times, re.M)
-rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true", right, re.M) and
-        not re.search(rf": {re.escape(r[0])} (comes to other bits|is off by)", times)]
-if rows:
-    print(min(rows, key=lambda r: float(r[1]))[0])
-END
-}
-
-# Attention kernels under trial.
-trials() {
-  local goals=(22_64_128 21_64_64 11_64_64 22_128_256 21_128_128 11_128_128) dir s arch list began=$SECONDS
-  declare -A best
-  dir=$(mktemp -d)
-  for s in "${goals[@]}"; do : >"$dir/$s.times"; done
-  for s in "${goals[@]}"; do timeout -k 5 80 "$bin" -test.run "TestHopperTrials/$s\$" >"$dir/$s.right" 2>&1 & done
-  wait
-  for s in "${goals[@]}"; do grep -E 'right:|C75|FAIL|panic|rror|off by|other bits' "$dir/$s.right" | cut -c1-220 || echo "$s: nothing came back"; done
-  echo "built and compared after $((SECONDS - began)) s"
-  for s in "${goals[@]}"; do
-    list=$(sed -nE "s/^$s +(\S+) +right: true.*/\1/p" "$dir/$s.right" | tr '\n' ' ') # one that hangs ends the process: it and those after it are missing
-    [ -n "$list" ] && ANTIPHASE_TEST_LISTS=$list ANTIPHASE_TEST_TIMES=1 timeout -k 5 40 "$bin" -test.run "TestHopperTrialTimes/$s\$" >"$dir/$s.times" 2>&1
-    grep -E 'forward|FAIL|panic|rror|other bits|off by' "$dir/$s.times" | cut -c1-220 || echo "$s: no times"
-    best[$s]=$(fastest "$s" "$dir/$s.right" "$dir/$s.times")
-    echo "$s: best is ${best[$s]:-unknown}"
-  done
-  echo "timed after $((SECONDS - began)) s"
-  export ANTIPHASE_TRY
-  for arch in diff:22_64_128 diff2:21_64_64 transformer:11_64_64; do
-    for list in none "${best[${arch#*:}]:-none}" none; do
-      ANTIPHASE_TRY=ring,warps,$list
-      bench "160m ${arch%:*} $list" 40 train --size 160m --arch "${arch%:*}" --seq 2048 --batch 16
-    done
-  done
-  ANTIPHASE_TRY=
-  echo "steps after $((SECONDS - began)) s"
-  rm -r "$dir"
-}
-
-narrow() {
-  local list
-  status "narrow right" 30 "$bin" -test.run 'TestNarrow$' || return
-  status "narrow memcheck" 60 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestNarrow$'
-  for list in none narrow none narrow; do
-    ANTIPHASE_TRY=ring,warps,$list bench "160m diff2 $list" 40 train --size 160m --arch diff2 --seq 2048 --batch 16
   done
 }
 
@@ -238,7 +158,7 @@ small() {
   local dir jobs
   dir=$(mktemp -d)
   for jobs in 1 3; do
-    echo "small diff, $jobs at once, try '${ANTIPHASE_TRY:-}'"
+    echo "small diff, $jobs at once"
     timeout -k 5 100 ../../bin/antiphase compare --dir "$dir/$jobs" --name small --size small --arch diff --seeds $jobs --jobs $jobs --steps 600 \
       --data 'synthetic:docs=20000,len=2048' --set train.micro_batch=32 --probe none --task lm --keep none --device cuda >"$dir/log" 2>&1 || tail -n 5 "$dir/log"
     rate "$dir/$jobs"/runs/*/metrics.jsonl
@@ -302,12 +222,11 @@ profile() {
   counters "1.4b diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 1.4b --arch diff --seq 4096 --batch 1 --device cuda --steps 2 --warmup 2
 }
 
-# A step's ops: V2's, the Transformer's, and V2's with the gradients of λ by kernels under trial.
+# A step's ops: V2's, and the Transformer's.
 budget() {
   local arch
-  for arch in diff2 transformer diff2:narrow; do
-    ANTIPHASE_TRY=ring,warps$([[ $arch = *:* ]] && echo ",${arch#*:}") timeout -k 5 30 ../../bin/antiphase bench train --size 160m --arch "${arch%:*}" \
-      --seq 2048 --batch 16 --ops --device cuda 2>&1 | grep -vE '^(built )?kernel '
+  for arch in diff2 transformer; do
+    timeout -k 5 30 ../../bin/antiphase bench train --size 160m --arch $arch --seq 2048 --batch 16 --ops --device cuda 2>&1 | grep -vE '^(built )?kernel '
   done
 }
 
@@ -345,36 +264,23 @@ part() {
   echo "== $name: $([ "$code" = 124 ] && echo stopped || echo "exit $code"), $((SECONDS - began)) s"
 }
 
-# faster A B: whether the first of two lines of bytes has more tokens/s than the second, and results are right.
-faster() {
-  local a b
-  [ -f "$dir/bytes" ] && ! grep -qE '^(FAIL|HANG)' "$dir/bytes" || return 1
-  a=$(sed -nE "s/^$1: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
-  b=$(sed -nE "s/^$2: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
-  ((${a:-0} > ${b:-0}))
-}
-
 all() {
   local dir deadline=$((SECONDS + $1 - 5)) skipped=
   dir=$(mktemp -d)
   : >"$dir/order"
-  part narrow 40 120 narrow
-  part budget 20 50 budget
-  part bytes 40 170 bytes
-  part trials 60 150 trials
-  part sanitize 60 200 sanitize
+  part adopted 30 90 adopted
   part peer-830m 90 170 peer 830m
-  faster "160m int8 packed" "160m int8 none" && export ANTIPHASE_TRY=ring,warps,packed
-  faster "160m int8 packed,joined" "160m int8 packed" && export ANTIPHASE_TRY=ring,warps,packed,joined
-  part decode-160m 45 80 decode 160m
-  part decode-830m 60 100 decode 830m
-  unset ANTIPHASE_TRY
-  part check 40 90 check
-  part chunks 30 70 chunks
-  part long 20 60 long
-  part prefill 40 170 prefill
   part peer-1.4b 100 200 peer 1.4b
   part peer-160m 100 240 peer 160m
+  part decode-160m 45 80 decode 160m
+  part decode-830m 60 100 decode 830m
+  part chunks 30 70 chunks
+  part prefill 40 170 prefill
+  part long 20 60 long
+  part bytes 40 120 bytes
+  part budget 20 40 budget
+  part check 40 90 check
+  part sanitize 60 200 sanitize
   [ -n "$skipped" ] && echo "not run:$skipped"
   python3 ../../tools/gpu/table.py "$dir"
   rm -r "$dir"
@@ -390,9 +296,9 @@ peer | decode)
   [[ "$1 ${2:-}" =~ ^(peer\ (160m|830m|1.4b)|decode\ (160m|830m))$ ]] || { echo "$0 $1: of which size? peer takes 160m, 830m and 1.4b, decode 160m and 830m" >&2; exit 2; }
   "$@"
   ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | trials | small | large | profile | budget | long | narrow) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | adopted | bytes | small | large | profile | budget | long) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, trials, small, large, profile, budget, peer, decode, long and narrow" >&2
+  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, adopted, bytes, small, large, profile, budget, peer, decode and long" >&2
   exit 2
   ;;
 esac
