@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ func TestEveryLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Limits{Body: 8 << 20, Header: 64 << 10, HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second,
-		IdleTimeout: time.Minute, Connections: 1024, Queue: 256, Wait: zero.Wait, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20,
+		IdleTimeout: time.Minute, Connections: 1024, Queue: 256, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20,
 		Biases: 1024, Messages: 1024, Cells: 1 << 20, Entries: 1 << 26, Tops: 64, Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32,
 		Ping: 15 * time.Second, Drain: 30 * time.Second}
 	if zero != want {
@@ -29,6 +30,9 @@ func TestEveryLimit(t *testing.T) {
 			err := l.complete()
 			if (err == nil) != good {
 				t.Errorf("%s = %d: %v", name, value, err)
+			}
+			if words := inWords(name); !good && !strings.HasPrefix(fmt.Sprint(err), "limit "+words+": is -1") {
+				t.Errorf("%s = %d: %v does not name it as %q", name, value, err, words)
 			}
 			if good {
 				rest := want
@@ -47,6 +51,11 @@ func TestEveryLimit(t *testing.T) {
 			t.Errorf("%+v: %d and %d", x, q, r)
 		}
 	}
+}
+
+// inWords writes MaxTokens as max tokens.
+func inWords(name string) string {
+	return strings.TrimSpace(strings.ToLower(regexp.MustCompile(`[A-Z]`).ReplaceAllString(name, " $0")))
 }
 
 // Both sides of the bounds on keys.
