@@ -2,6 +2,7 @@ package vfs_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -182,16 +183,42 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s of %v: gone %v, want %v", filepath.Base(c.path), c.when, !c.gone, c.gone)
 		}
 	}
-	busy := vfs.Hidden(name) // a folder is as old as the newest file in it
-	if err := os.Mkdir(busy, 0o755); err != nil {
+	other := filepath.Join(dir, ".tmp-0123456789abcdef") // nobody's
+	put(t, vfs.OS{}, other, "x")
+	if err := os.Chtimes(other, old, old); err != nil {
 		t.Fatal(err)
 	}
-	put(t, vfs.OS{}, filepath.Join(busy, "part"), "x")
-	if err := os.Chtimes(busy, old, old); err != nil {
-		t.Fatal(err)
+	for _, ages := range [][]time.Duration{{0}, {0, time.Hour}, {time.Hour, 0}, {time.Hour, 0, time.Hour}, {time.Hour, time.Hour}, {}} {
+		folder := vfs.Hidden(name) // as old as the newest file in it
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i, age := range ages {
+			part := filepath.Join(folder, fmt.Sprint("part", i))
+			put(t, vfs.OS{}, part, "x")
+			if when := time.Now().Add(-age); os.Chtimes(part, when, when) != nil {
+				t.Fatal("the time cannot be set")
+			}
+		}
+		if err := os.Chtimes(folder, old, old); err != nil {
+			t.Fatal(err)
+		}
+		vfs.Sweep(vfs.OS{}, name)
+		if live := slices.Contains(ages, 0); vfs.Exists(vfs.OS{}, folder) != live || !vfs.Exists(vfs.OS{}, other) {
+			t.Errorf("a folder with files of ages %v: there %v, want %v; another's %v", ages, !live, live, vfs.Exists(vfs.OS{}, other))
+		}
 	}
-	if vfs.Sweep(vfs.OS{}, name); !vfs.Exists(vfs.OS{}, busy) {
-		t.Error("a folder that is being written to was swept")
+}
+
+// Names of temporaries are drawn: two writers of one file, or of two runs, never share one.
+func TestUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		s := vfs.Unique()
+		if len(s) != 16 || strings.Trim(s, "0123456789abcdef") != "" || seen[s] {
+			t.Fatalf("%q after %d others", s, len(seen))
+		}
+		seen[s] = true
 	}
 }
 

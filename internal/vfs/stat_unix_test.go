@@ -1,0 +1,46 @@
+//go:build unix
+
+package vfs_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"antiphase/internal/vfs"
+)
+
+// Stat tells files, folders, links and what is neither apart. A link is what it leads to, and a link besides; one that
+// leads nowhere is there.
+func TestStatOfEveryKind(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(at("file"), []byte("12345"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(at("folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(at("pipe"), 0o644); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{"file", "folder", "pipe", "nowhere"} {
+		if err := os.Symlink(at(name), at("to "+name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for name, want := range map[string]vfs.Info{
+		"file": {Size: 5}, "folder": {Dir: true}, "pipe": {Odd: true},
+		"to file": {Size: 5, Link: true}, "to folder": {Dir: true, Link: true}, "to pipe": {Odd: true, Link: true}, "to nowhere": {Link: true},
+	} {
+		got, err := vfs.OS{}.Stat(at(name))
+		if err != nil || got.Dir != want.Dir || got.Link != want.Link || got.Odd != want.Odd || want.Size > 0 && got.Size != want.Size || got.Time.IsZero() {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
+		}
+	}
+	if _, err := (vfs.OS{}).Stat(at("nowhere")); !os.IsNotExist(err) {
+		t.Errorf("nothing: %v", err)
+	}
+}
