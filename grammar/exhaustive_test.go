@@ -156,9 +156,9 @@ func TestEveryObject(t *testing.T) {
 
 // Pointers of $ref, as RFC 6901 escapes them, into objects and lists.
 func TestPointers(t *testing.T) {
-	const doc = `{"$ref":%q,"$defs":{"a/b":{"enum":[1]},"~":{"enum":[2]},"~1":{"enum":[3]},"/":{"enum":[4]},"l":[true,{"enum":[5]}],"":{"enum":[6]},"~0":{"enum":[7]}}}`
+	const doc = `{"$ref":%q,"$defs":{"a/b":{"enum":[1]},"~":{"enum":[2]},"~1":{"enum":[3]},"/":{"enum":[4]},"l":[{"enum":[8]},{"enum":[5]}],"":{"enum":[6]},"~0":{"enum":[7]}}}`
 	for pointer, want := range map[string]string{
-		"#/$defs/a~1b": "1", "#/$defs/~0": "2", "#/$defs/~01": "3", "#/$defs/~1": "4", "#/$defs/l/1": "5", "#/$defs/": "6", "#/$defs/~00": "7",
+		"#/$defs/a~1b": "1", "#/$defs/~0": "2", "#/$defs/~01": "3", "#/$defs/~1": "4", "#/$defs/l/1": "5", "#/$defs/l/0": "8", "#/$defs/": "6", "#/$defs/~00": "7",
 	} {
 		g := compiled(t, fmt.Sprintf(doc, pointer))
 		for n := range 9 {

@@ -132,6 +132,21 @@ func TestMaskIsTheTokens(t *testing.T) {
 	}
 }
 
+// A model may have more logits than the vocabulary has tokens, which are forbidden all; on both sides of a word's 64 bits.
+func TestMaskBeyondTheVocabulary(t *testing.T) {
+	for _, size := range []int{62, 63, 64, 65, 127, 128, 129} {
+		list := make([][]byte, size)
+		list[0], list[size-1] = []byte("1"), []byte("1")
+		logits := make([]float32, size+130)
+		compiled(t, `{"type":"integer"}`).NewMatcher(NewVocabulary(list, nil)).Mask(logits)
+		for id, l := range logits {
+			if allowed := !math.IsInf(float64(l), -1); allowed != (id == 0 || id == size-1) {
+				t.Errorf("of %d tokens id %d is allowed: %v", size, id, allowed)
+			}
+		}
+	}
+}
+
 // Missing names the first byte of UTF-8 texts without a token of its own.
 func TestMissing(t *testing.T) {
 	var list [][]byte
@@ -171,7 +186,7 @@ func TestSchemasAndValues(t *testing.T) {
 		{`{"type":["string","null"]}`, ``}, {`{"type":["integer","boolean"]}`, ``}, {`{"type":["number","integer"]}`, ``}, {`{"type":["array","object"]}`, ``},
 		{`{"enum":[null,true,1,"a",[1],{"a":1}]}`, ``}, {`{"type":"null","enum":[null,1]}`, ``}, {`{"type":"boolean","enum":[true,"a"]}`, ``}, {`{"type":"array","enum":[[1],1]}`, ``},
 		{`{"type":"object","enum":[{"a":1},1]}`, ``}, {`{"type":"integer","enum":[1,1.5,"a"]}`, ``}, {`{"type":"number","enum":[1,1.5,"a"]}`, ``}, {`{"type":["string","null"],"enum":[null,"a",1]}`, ``},
-		{`{"type":"string","const":"a"}`, ``}, {`{"const":[1,"a"]}`, ``}, {`{"const":{"a":{"a":1}}}`, ``}, {`{"const":-1}`, ``},
+		{`{"type":"string","const":"a"}`, ``}, {`{"const":[1,"a"]}`, ``}, {`{"const":{"a":{"a":1}}}`, ``}, {`{"const":{"a":1,"b":1}}`, ``}, {`{"const":-1}`, ``},
 		{`{"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]}`, ``}, {`{"anyOf":[{"anyOf":[{"const":1},{"const":"a"}]},{"allOf":[{"type":"null"}]}]}`, ``},
 		{`{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"integer"}}]}`, ``}, {`{"oneOf":[{"type":["string","null"]},{"type":"integer"}]}`, ``}, {`{"allOf":[{"anyOf":[{"type":"null"},{"type":"boolean"}]}]}`, ``},
 		{`{"type":"string","anyOf":[{"type":"string","maxLength":1},{"type":"string","minLength":2}]}`, ``},
@@ -180,6 +195,7 @@ func TestSchemasAndValues(t *testing.T) {
 		{`{"type":"object","anyOf":[{"properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false},{"description":"any"}]}`, ``},
 		{`{"type":"string","$defs":{"x":{"anyOf":[{"const":"a"},{"$ref":"#/$defs/y"}]},"y":{"enum":["b"]}},"anyOf":[{"$ref":"#/$defs/x"}]}`, ``},
 		{`{"type":"number","$defs":{"x":{"type":"integer"}},"anyOf":[{"$ref":"#/$defs/x"},{"const":1.5},false]}`, ``},
+		{`{"type":"string","$defs":{"x":{"allOf":[{"const":"a"}]}},"anyOf":[{"$ref":"#/$defs/x"}]}`, ``},
 		{`{"type":"array","$defs":{"x":{"items":{"type":"integer"}}},"anyOf":[{"$ref":"#/$defs/x"}]}`, ``},
 		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"x"},"v":{"type":"integer"}},"required":["kind","v"],"additionalProperties":false},{"type":"object","properties":{"kind":{"const":"y"},"w":{"type":"string"}},"required":["kind","w"],"additionalProperties":false}]}`, ``},
 		{`{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}`, ``}, {`{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`, ``}, {`{"type":"array","items":{"type":"array","maxItems":0}}`, ``},
@@ -211,17 +227,21 @@ func TestSchemasAndValues(t *testing.T) {
 // Whatever a keyword cannot be is refused with its place.
 func TestMalformedKeywords(t *testing.T) {
 	for schema, path := range map[string]string{
-		`{"type":"array","prefixItems":1}`:                 "",
-		`{"type":"object","properties":[]}`:                "",
-		`{"type":"object","required":"a"}`:                 "",
-		`{"type":"object","required":[1]}`:                 "",
-		`{"type":"string","minLength":"1"}`:                "",
-		`{"type":"string","minLength":1.5}`:                "",
-		`{"type":"string","minLength":4097}`:               "",
-		`{"type":["string","string"]}`:                     "",
-		`{"enum":1}`:                                       "",
-		`{"anyOf":{}}`:                                     "",
-		`{"oneOf":[true]}`:                                 "",
+		`{"type":"array","prefixItems":1}`:                                                              "",
+		`{"type":"object","properties":[]}`:                                                             "",
+		`{"type":"object","required":"a"}`:                                                              "",
+		`{"type":"object","required":[1]}`:                                                              "",
+		`{"type":"string","minLength":"1"}`:                                                             "",
+		`{"type":"string","minLength":1.5}`:                                                             "",
+		`{"type":"string","minLength":4097}`:                                                            "",
+		`{"type":["string","string"]}`:                                                                  "",
+		`{"type":"string","minLength":1,"maxLength":0}`:                                                 "",
+		`{"type":"array","minItems":1,"maxItems":0}`:                                                    "",
+		`{"type":"string","$defs":{"x":{"$ref":"#/$defs/x"}},"anyOf":[{"$ref":"#/$defs/x"}]}`:           "",
+		`{"type":"string","$defs":{"x":{"allOf":[{"type":"integer"}]}},"anyOf":[{"$ref":"#/$defs/x"}]}`: "",
+		`{"enum":1}`:       "",
+		`{"anyOf":{}}`:     "",
+		`{"oneOf":[true]}`: "",
 		`{"oneOf":[{"type":"integer"},{"type":"number"}]}`: "",
 		`{"oneOf":[{},{"type":"number"}]}`:                 "",
 		`{"$ref":1}`:                                       "",
