@@ -4,9 +4,12 @@ import "math"
 
 // GroupMean is the unweighted mean of the headlines of a group's tasks, as the paper averages its tables.
 type GroupMean struct {
-	Group  string
-	Tasks  []string
-	Metric Metric // its error is that of independent tasks
+	Group     string
+	Tasks     []string
+	Questions []string // of the tasks: means over other questions are other numbers
+	Shots     int
+	StandIn   bool
+	Metric    Metric // labelled as the first task's; its error is that of independent tasks
 }
 
 // GroupMeans are the means of a side over every group of two or more tasks with the same headline and the same number
@@ -31,10 +34,10 @@ func (e *Evaluation) GroupMeans(s *Side) []GroupMean {
 		k := key{q.Group, q.Shots, q.StandIn(), x.headline()}
 		g := sums[k]
 		if g == nil {
-			g = &GroupMean{Group: q.Group, Metric: Metric{Name: k.headline, Better: x.Better}}
+			g = &GroupMean{Group: q.Group, Shots: q.Shots, StandIn: q.StandIn(), Metric: Metric{Name: k.headline, Label: x.Label, Better: x.Better}}
 			sums[k], order = g, append(order, k)
 		}
-		g.Tasks = append(g.Tasks, q.Task)
+		g.Tasks, g.Questions = append(g.Tasks, q.Task), append(g.Questions, q.Question)
 		g.Metric.Value += x.Value
 		g.Metric.StdErr += x.StdErr * x.StdErr
 		g.Metric.N += x.N

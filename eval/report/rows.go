@@ -80,22 +80,27 @@ func metricLine(e *eval.Evaluation, sides []eval.Side, q *eval.Result, m *eval.M
 		list[i], known[i] = sides[i].Metric(q.Question, m.Name)
 	}
 	digits := rowDecimals(share, list)
-	for i := range sides {
+	x.show(list, known, digits)
+	for i := 1; i < len(sides); i++ {
+		d := ""
+		if p, ok := e.Between(q.Question, m.Name, sides[0].Name, sides[i].Name); ok {
+			d = difference(&p, share, digits)
+		}
+		x.diffs = append(x.diffs, d)
+	}
+	x.judge(e, sides, m)
+	return x
+}
+
+// show adds the sides' values; one that is not known is left empty.
+func (x *line) show(list []eval.Metric, known []bool, digits int) {
+	for i := range list {
 		c := cell{}
 		if known[i] {
 			c.text = text(&list[i], digits)
 		}
 		x.cells = append(x.cells, c)
-		if i > 0 {
-			d := ""
-			if p, ok := e.Between(q.Question, m.Name, sides[0].Name, sides[i].Name); ok {
-				d = difference(&p, share, digits)
-			}
-			x.diffs = append(x.diffs, d)
-		}
 	}
-	x.judge(e, sides, m)
-	return x
 }
 
 // judge marks the side that is better than every other in the paired test, or all if none is.
@@ -206,21 +211,14 @@ func groupLines(e *eval.Evaluation, sides []eval.Side, q *eval.Result, done map[
 	}
 	done[q.Group] = true
 	var out []line
-	for i := range sides {
-		for k, g := range e.GroupMeans(&sides[i]) {
-			if g.Group != q.Group {
-				continue
-			}
-			title := fmt.Sprintf("%s, mean of %d", g.Group, len(g.Tasks))
-			at := slices.IndexFunc(out, func(x line) bool { return x.name == fmt.Sprint(k) })
-			if at < 0 {
-				at = len(out)
-				out = append(out, line{task: title, measure: g.Metric.Name + ", %", name: fmt.Sprint(k), cells: make([]cell, len(sides)), diffs: make([]string, len(sides)-1)})
-			}
-			m := g.Metric
-			m.Label = "mean, %"
-			out[at].cells[i].text = text(&m, 1)
+	for _, g := range groupMeans(e, sides, q.Group) {
+		x := line{task: g.title, measure: g.measure, diffs: make([]string, len(sides)-1)}
+		list, known := make([]eval.Metric, len(sides)), make([]bool, len(sides))
+		for i := range sides {
+			list[i], known[i] = g.of(e, &sides[i])
 		}
+		x.show(list, known, rowDecimals(percent(&g.Metric), list))
+		out = append(out, x)
 	}
 	return out
 }

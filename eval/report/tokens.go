@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"antiphase/eval"
 )
@@ -34,20 +35,23 @@ func tokensSection(p *Page) (section, error) {
 		})
 		s.addTokens("tokens "+titles[q.Question], titles[q.Question], label(&m), list)
 	}
+	var each []eval.Side
+	for i := range e.Models {
+		each = append(each, eval.Side{Name: e.Models[i].Name, Models: []*eval.Judged{&e.Models[i]}})
+	}
 	for _, group := range groupsOf(e) {
-		list := tokenSeries(e, func(x *eval.Judged) (eval.Metric, bool) {
-			side := eval.Side{Name: x.Name, Models: []*eval.Judged{x}}
-			for _, g := range e.GroupMeans(&side) {
-				if g.Group == group {
-					m := g.Metric
-					m.Label = "mean, %"
-					return m, true
-				}
+		means := groupMeans(e, each, group)
+		for _, g := range means {
+			list := tokenSeries(e, func(x *eval.Judged) (eval.Metric, bool) {
+				return g.of(e, &eval.Side{Name: x.Name, Models: []*eval.Judged{x}})
+			})
+			id, title := "tokens mean "+group, group+", mean of its sets"
+			if len(means) > 1 {
+				id, title = "tokens "+g.title, g.title
 			}
-			return eval.Metric{}, false
-		})
-		s.addTokens("tokens mean "+group, group+", mean of its sets", "mean, %", list)
-		math = math || group == "math" && list != nil
+			s.addTokens(id, title, strings.Replace(g.measure, g.Metric.Name, "mean", 1), list)
+			math = math || group == "math" && list != nil
+		}
 	}
 	if math {
 		base, diff := series{name: baseName, class: "s0", dots: true}, series{name: diffName, class: "s1", dots: true}
