@@ -102,7 +102,7 @@ func rounds(g *rand.Rand, items []iclItem, labels []string) []iclItem {
 	return out
 }
 
-// shotCounts are the numbers of examples to try.
+// shotCounts are the numbers of examples to try, ascending: prompts grow from one to the next.
 func (t *iclTask) shotCounts(ctx context.Context, p *eval.Plan) ([]int, error) {
 	fit, err := t.fit(ctx, p)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *iclTask) shotCounts(ctx context.Context, p *eval.Plan) ([]int, error) {
 				return nil, eval.BadSetting("shots: %d is asked for, there is room for 1 to %d", n, fit)
 			}
 		}
-		return asked, nil
+		return slices.Sorted(slices.Values(asked)), nil
 	}
 	classes := len(t.labels)
 	if fit < classes {

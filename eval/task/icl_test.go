@@ -107,6 +107,24 @@ func TestICLPrompts(t *testing.T) {
 	}
 }
 
+// A prompt has as many examples as its id says, in whatever order the numbers were asked for.
+func TestICLShotsInAnyOrder(t *testing.T) {
+	for _, shots := range []string{"2,4,7", "7,2,4", "7,4,2"} {
+		opt := eval.Options{Data: iclFiles(t), Set: map[string]string{"icl.items": "2", "icl.shots": shots}}
+		j := prepared(t, lookup(t, "icl_banking77"), opt, 500)
+		var ids []string
+		for i, g := range j.Gold {
+			ids = append(ids, j.IDs[i])
+			if n := strings.Count(g.Context, "\n==\n"); !strings.HasPrefix(j.IDs[i], fmt.Sprintf("shots=%d ", n)) {
+				t.Errorf("%s: %q has %d examples", shots, j.IDs[i], n)
+			}
+		}
+		if want := "[shots=2 0 shots=2 1 shots=4 0 shots=4 1 shots=7 0 shots=7 1]"; fmt.Sprint(ids) != want {
+			t.Errorf("%s: %v, want %s", shots, ids, want)
+		}
+	}
+}
+
 func TestICLRefuses(t *testing.T) {
 	opt := eval.Options{Data: iclFiles(t), Set: map[string]string{"icl.shots": "2,99"}}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 125)})
