@@ -32,7 +32,7 @@ func (s *solver) Choose(_ context.Context, reqs []eval.Choice) ([]int, error) {
 		given := r.Prompt[max(at, begin):]
 		out[i] = -1
 		for _, right := range s.solve(r.Prompt) {
-			if k := slices.Index(r.Options, " "+right); k >= 0 && !containsWord(given, right) && out[i] < 0 {
+			if k := slices.Index(r.Options, " "+right); k >= 0 && wordIndex(given, right) < 0 && out[i] < 0 {
 				out[i] = k
 			}
 		}

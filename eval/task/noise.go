@@ -24,7 +24,7 @@ func init() {
 		measures = append(measures, eval.Measure{Name: "area_" + kind.name, Better: eval.Higher, Label: "score over all doses: " + kind.label + ", %"})
 	}
 	register(36, eval.Task{
-		Name: "noise", Version: 1, Shots: -1,
+		Name: "noise", Version: 2, Shots: -1,
 		Doc:      "another task with typos, lost and swapped words, and passages that distract, contradict or mislead, by dose",
 		Measures: measures,
 		Settings: []eval.Setting{

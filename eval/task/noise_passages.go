@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"antiphase/data"
 	"antiphase/eval"
@@ -150,8 +151,8 @@ func contradictingPassage(x *noisePassages, item, i int, wrong string) string {
 		right = list[0]
 	}
 	for _, s := range sentences(body[:passagesEnd(body)]) {
-		if containsWord(s, right) {
-			return denials[i%len(denials)] + strings.Replace(s, right, wrong, 1)
+		if at := wordIndex(s, right); at >= 0 {
+			return denials[i%len(denials)] + s[:at] + wrong + s[at+len(right):]
 		}
 	}
 	return denials[i%len(denials)] + "The answer is " + wrong + "."
@@ -183,14 +184,22 @@ func sentences(text string) (out []string) {
 	return out
 }
 
-// containsWord reports whether a text contains a word as a whole.
-func containsWord(text, word string) bool {
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if w == word {
-			return true
+// wordIndex is where a text has a word as a whole; −1 if it does not.
+func wordIndex(text, word string) int {
+	part := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for at, from := 0, 0; word != ""; from = at + len(word) {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			break
+		}
+		at = from + i
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		after, _ := utf8.DecodeRuneInString(text[at+len(word):])
+		if !part(before) && !part(after) {
+			return at
 		}
 	}
-	return false
+	return -1
 }
 
 // noisy is a model that gets perturbed prompts. The text to score is unchanged.

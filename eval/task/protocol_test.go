@@ -287,6 +287,10 @@ func TestWrongAnswers(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
+	x.gold[0].Context = "In 2010 of x10 codes 1010 was lost, but 10 is ours, 10.\nQuestion: which?"
+	if got := contradictingPassage(x, 0, 0, "99"); got != "Some say, wrongly: In 2010 of x10 codes 1010 was lost, but 99 is ours, 10." {
+		t.Errorf("%q", got)
+	}
 	if got := contradictingPassage(words, 0, 1, "blue"); got != "It is not true: The answer is blue." {
 		t.Errorf("%q", got)
 	}
