@@ -155,7 +155,7 @@ func TestHarness(t *testing.T) {
 			}
 			for key, value := range g.Metrics {
 				m, ok := r.Metric(ours(key))
-				if !ok || math.Abs(m.Value-value) > 1e-12*math.Abs(value) {
+				if !ok || !(math.Abs(m.Value-value) <= 1e-12*math.Abs(value)) {
 					t.Errorf("%s is %v (%v), the harness has %v", key, m.Value, ok, value)
 				}
 			}

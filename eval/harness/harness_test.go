@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -248,6 +249,9 @@ func TestStaysInside(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want %q", err, c.want)
 			}
+			if _, folder, ok := strings.Cut(fmt.Sprint(err), " is outside of "); ok && !strings.HasPrefix(folder, dir+", ") {
+				t.Errorf("%v; want what is outside of %s", err, dir)
+			}
 		})
 	}
 }
@@ -330,6 +334,12 @@ func TestMerge(t *testing.T) {
 	all, notes, err := Merge(task.All(), []eval.Task{{Name: "piqa", Doc: "mine"}, {Name: "new"}})
 	if err != nil || len(all) != len(task.All())+1 || len(notes) != 1 || !strings.Contains(notes[0], "piqa") {
 		t.Errorf("%d tasks, %q, %v", len(all), notes, err)
+	}
+	for _, name := range []string{"gsm8k", "rte"} { // of the groups math and glue
+		all, notes, err := Merge(task.All(), []eval.Task{{Name: name, Doc: "mine"}})
+		if err != nil || len(all) != len(task.All()) || len(notes) != 1 || !slices.ContainsFunc(all, func(x eval.Task) bool { return x.Name == name && x.Doc == "mine" }) {
+			t.Errorf("%s: %d tasks, %q, %v", name, len(all), notes, err)
+		}
 	}
 	for _, name := range []string{"lm", "needle", "mc"} {
 		if _, _, err := Merge(task.All(), []eval.Task{{Name: name}}); err == nil || !strings.Contains(err.Error(), "rename it") {

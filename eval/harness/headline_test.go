@@ -98,7 +98,7 @@ func TestChanceOfSeveral(t *testing.T) {
 		if m.Name == "exact_match" {
 			want = 0
 		}
-		if math.Abs(m.Floors["chance"]-want) > 1e-12 {
+		if !(math.Abs(m.Floors["chance"]-want) <= 1e-12) {
 			t.Errorf("%s: chance %g, want %g", m.Name, m.Floors["chance"], want)
 		}
 	}

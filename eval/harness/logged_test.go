@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -36,35 +37,63 @@ func TestSamplesByHand(t *testing.T) {
 	}
 }
 
+// Questions may be asked in any order and apart: each has the answer that it has among all.
+func TestAskedInAnyOrder(t *testing.T) {
+	for _, text := range []string{choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n", head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n",
+		head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n", generate} {
+		j, err := prepareText(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := j.Ask(t.Context(), &told{text: "1"}, []int{0, 1})
+		if err != nil || len(all) != 2 || reflect.DeepEqual(all[0], all[1]) {
+			t.Fatalf("%s\n%+v, %v", strings.TrimPrefix(text, head), all, err)
+		}
+		for _, which := range [][]int{{1}, {1, 0}, {1, 1, 0}} {
+			got, err := j.Ask(t.Context(), &told{text: "1"}, which)
+			if err != nil || len(got) != len(which) {
+				t.Fatalf("%v: %+v, %v", which, got, err)
+			}
+			for i, w := range which {
+				if !reflect.DeepEqual(got[i], all[w]) {
+					t.Errorf("%s\n%v: answer %d is %+v, want %+v", strings.TrimPrefix(text, head), which, i, got[i], all[w])
+				}
+			}
+		}
+	}
+}
+
 // A result says where its questions come from: the data, the kind, the functions of the harness, each once in the order
 // of use, and a hash of the task file and of all that it includes.
 func TestConfigOfAResult(t *testing.T) {
 	copa := head + "output_type: multiple_choice\ndoc_to_text: !function copa.utils.doc_to_text\ndoc_to_target: !function copa.utils.doc_to_target\n" +
 		"doc_to_choice: !function copa.utils.doc_to_choice\nfewshot_config: {doc_to_text: !function copa.utils.doc_to_text}\n"
 	rows := `{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.", "choice2": "Dry.", "label": 1}` + "\n"
-	config := func(part string, opt eval.Options) (out string, hash any) {
+	config := func(part, own string) (out string, hash any) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "d.jsonl"), rows)
-		write(t, filepath.Join(dir, "t.yaml"), "include: part\n"+strings.Replace(copa, head, "task: mine\ntest_split: test\n", 1))
+		write(t, filepath.Join(dir, "t.yaml"), "include: part\n"+strings.Replace(copa, head, "task: mine\ntest_split: test\n", 1)+own)
 		write(t, filepath.Join(dir, "part"), part)
 		write(t, filepath.Join(dir, "data", "org", "set", "test.jsonl"), rows)
-		opt.Data, opt.Shots = filepath.Join(dir, "data"), -1
-		c := run(t, tasksOf(t, dir)["mine"], &told{}, opt).Config
+		c := run(t, tasksOf(t, dir)["mine"], &told{}, eval.Options{Shots: -1, Data: filepath.Join(dir, "data")}).Config
 		return fmt.Sprint(c["source"], "; ", c["output_type"], "; ", c["functions"]), c["task_file"]
 	}
 	const functions = "copa.utils.doc_to_text, copa.utils.doc_to_target, copa.utils.doc_to_choice"
 	local := "dataset_path: json\ndataset_kwargs: {data_files: {test: [d.jsonl, d.jsonl]}}\n"
-	got, first := config(local, eval.Options{})
+	got, first := config(local, "")
 	if want := "d.jsonl d.jsonl; multiple_choice; " + functions; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if _, again := config(local, eval.Options{}); again != first || len(fmt.Sprint(first)) != 16 {
+	if _, again := config(local, ""); again != first || len(fmt.Sprint(first)) != 16 {
 		t.Errorf("the same files have the hashes %v and %v", first, again)
 	}
-	if _, other := config(local+"# changed\n", eval.Options{}); other == first {
+	if _, other := config(local+"# changed\n", ""); other == first {
 		t.Error("another included file has the same hash")
 	}
-	if got, _ := config("dataset_path: org/set\n", eval.Options{}); got != "org/set; multiple_choice; "+functions {
+	if _, other := config(local, "# changed\n"); other == first {
+		t.Error("another file has the same hash")
+	}
+	if got, _ := config("dataset_path: org/set\n", ""); got != "org/set; multiple_choice; "+functions {
 		t.Errorf("below --data: %s", got)
 	}
 	_, _, r := asked(t, generate, "", eval.Options{Shots: -1})

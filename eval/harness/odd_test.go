@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"antiphase/eval"
 )
@@ -17,6 +18,7 @@ func TestExamplesOfEveryForm(t *testing.T) {
 	for name, c := range map[string]struct{ text, rows, want string }{
 		"several answers": {generate + "fewshot_split: train\nfewshot_config: {sampler: first_n}\n", `{"q": "Q", "a": ["first", "second"]}`, "Q first\n\nQ"},
 		"several indices": {choose + rest + "fewshot_config: {sampler: first_n}\n", `{"q": "Q", "a": [1, 0], "c": ["x", "y"]}`, "Q y\n\nQ"},
+		"its own space":   {generate + "fewshot_split: train\nfewshot_config: {sampler: first_n, doc_to_text: '{{q}} '}\n", `{"q": "Q", "a": "A"}`, "Q  A\n\nQ"},
 		"no answer":       {generate + "fewshot_split: train\nfewshot_config: {sampler: first_n, doc_to_target: ''}\n", `{"q": "Q", "a": "A"}`, "QQ"},
 		"no value":        {choose + rest + "fewshot_config: {sampler: first_n, doc_to_text: null, target_delimiter: null, other: null}\n", `{"q": "Q", "a": 0, "c": ["x", "y"]}`, "Q x\n\nQ"},
 		"a function": {choose + rest + "fewshot_config: {sampler: first_n, doc_to_text: !function copa.utils.doc_to_text}\n",
@@ -60,6 +62,31 @@ func TestOddDocuments(t *testing.T) {
 	}
 	if _, metrics, err := ask(t, choose+rest+"metric_list: [{metric: acc, aggregation: nanmean}]\n", row+"\n", "", 0); err != nil || metrics["acc"] != 1 {
 		t.Errorf("a mean without NaN: %v, %v", metrics, err)
+	}
+}
+
+// Without examples their split is not read, and need not be there.
+func TestSplitOfNoExamples(t *testing.T) {
+	text := generate + "fewshot_split: gone\n"
+	if asked, _, err := ask(t, text, pupils, "", 0); err != nil || len(asked) != 2 {
+		t.Errorf("%q, %v", asked, err)
+	}
+	if _, err := prepareText(t, text+"num_fewshot: 1\n"); err == nil || !strings.Contains(err.Error(), `examples: data_files has no split "gone"; it has test, train`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A pattern of a task file cannot take forever, and the white space of WikiText is the harness's, with its oddities.
+func TestPatterns(t *testing.T) {
+	r, err := compile(`(?P<x>a+)\Z`)
+	if err != nil || r.MatchTimeout <= 0 || r.MatchTimeout > time.Minute {
+		t.Errorf("%v, %v", r.MatchTimeout, err)
+	}
+	for in, want := range map[string]string{"a /' 5/ b": "a /'[0-9]/ b", "the dogs ' x": "the dogs' x", "1 @,@ 000 @.@ 5 @-@ a": "1,000.5-a", "( a ) [ b ] { c } \" d \" ' e '": "(a) [b] {c} \"d\" 'e'",
+		"a : b ; c . d ! e ? f , g": "a: b; c. d! e? f, g", "= = = = x": "==== x", "= = = x": "=== x", "= = x": "== x", "5 ° C \n d\n e": "5°C\nd\ne", "it 's N x": "it's 1 x"} {
+		if got := detokenized(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
 	}
 }
 

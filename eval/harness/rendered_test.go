@@ -284,7 +284,7 @@ func TestEveryKeyRefused(t *testing.T) {
 		{choices + "metric_list: [{metric: exact_match, regexes_to_ignore: ['(']}]\n", "the pattern"},
 		{choices + "metric_list: [{metric: acc, aggregation: !function m.x}]\n", "aggregation: the function m.x"},
 		{generate + "generation_kwargs: 3\n", "generation_kwargs: want a mapping"},
-		{generate + "generation_kwargs: {max_gen_toks: 0}\n", "0 tokens at most"},
+		{generate + "generation_kwargs: {max_gen_toks: -3}\n", "-3 tokens at most"},
 		{generate + "generation_kwargs: {temperature: 0.5}\n", "temperature is 0.5"},
 		{generate + "generation_kwargs: {top_p: 1}\n", `generation_kwargs: key "top_p" is not supported`},
 		{strings.Replace(generate, "doc_to_target: a\n", "", 1), "doc_to_target is missing"},
