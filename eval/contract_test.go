@@ -57,7 +57,7 @@ func TestOfDecisions(t *testing.T) {
 		return float64(n) / float64(len(gold))
 	}
 	m, err := OfDecisions(r, share)
-	if err != nil || m.Value != 0.5 || m.N != 200 || math.Abs(m.StdErr-math.Sqrt(0.25/200)) > 0.006 { // the binomial error
+	if err != nil || m.Value != 0.5 || m.N != 200 || !near(m.StdErr, math.Sqrt(0.25/200), 0.006) { // the binomial error
 		t.Errorf("%+v, %v", m, err)
 	}
 	if again, _ := OfDecisions(r, share); again != m {
@@ -157,16 +157,16 @@ func TestSideOfSeveral(t *testing.T) {
 		t.Fatalf("%+v", sides)
 	}
 	m, ok := sides[0].Metric("q", "m")
-	if !ok || math.Abs(m.Value-4) > 1e-12 { // 2 and shifts of 0, 1 and 5
+	if !ok || !near(m.Value, 4, 1e-12) { // 2 and shifts of 0, 1 and 5
 		t.Fatalf("%+v", m)
 	}
 	// Items add the same to every model, so that nothing is left over: seeds have s²/3 with s² = 7, items s²/30 with s² = 60/29.
 	seeds, each := 7./3, (60./29)/items
-	if want := math.Sqrt(seeds + each); math.Abs(m.StdErr-want) > 1e-9 {
+	if want := math.Sqrt(seeds + each); !near(m.StdErr, want, 1e-9) {
 		t.Errorf("error %g, want %g", m.StdErr, want)
 	}
 	h := math.Sqrt(math.Pow(StudentQuantile(0.975, 2), 2)*seeds + math.Pow(StudentQuantile(0.975, items-1), 2)*each)
-	if math.Abs(m.High-m.Value-h) > 1e-9 || math.Abs(m.Value-m.Low-h) > 1e-9 {
+	if !near(m.High-m.Value, h, 1e-9) || !near(m.Value-m.Low, h, 1e-9) {
 		t.Errorf("interval %g to %g, want ± %g", m.Low, m.High, h)
 	}
 	if m, ok := sides[0].Metric("q", "only"); !ok || m.Value != 7 {
@@ -189,7 +189,7 @@ func TestSideOfSeveral(t *testing.T) {
 	}
 	e.compare(1)
 	p, ok := e.Between("q", "m", "a", "b")
-	if !ok || math.Abs(p.Diff-8) > 1e-12 || p.Seeds != [2]int{3, 1} || p.N != items {
+	if !ok || !near(p.Diff, 8, 1e-12) || p.Seeds != [2]int{3, 1} || p.N != items {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	for _, other := range [][4]string{{"q", "m", "b", "a"}, {"q", "only", "a", "b"}, {"x", "m", "a", "b"}} {
@@ -279,7 +279,7 @@ func TestQuantileAndCheck(t *testing.T) {
 		want float64
 	}{{[]float64{3}, 0, 3}, {[]float64{3}, 1, 3}, {[]float64{3}, 0.5, 3}, {[]float64{1, 3}, 0, 1}, {[]float64{1, 3}, 1, 3}, {[]float64{1, 3}, 0.25, 1.5}, {[]float64{1, 2, 4, 8}, 0.5, 3},
 		{[]float64{1, 2, 4, 8}, 1, 8}, {[]float64{1, 2, 4, 8}, 0.9, 6.8}} {
-		if got := Quantile(c.list, c.q); math.Abs(got-c.want) > 1e-12 {
+		if got := Quantile(c.list, c.q); !near(got, c.want, 1e-12) {
 			t.Errorf("%g of %v: %g, want %g", c.q, c.list, got, c.want)
 		}
 	}
@@ -301,7 +301,7 @@ func TestQuantileAndCheck(t *testing.T) {
 	if m := (Mean{Value: 2, StdErr: 1, N: 3}).Scaled(-2); m != (Mean{Value: -4, StdErr: 2, N: 3}) {
 		t.Errorf("scaled: %+v", m)
 	}
-	if m := (Mean{Value: math.Log(2), StdErr: 0.5, N: 3}).Exp(); math.Abs(m.Value-2) > 1e-12 || math.Abs(m.StdErr-1) > 1e-12 {
+	if m := (Mean{Value: math.Log(2), StdErr: 0.5, N: 3}).Exp(); !near(m.Value, 2, 1e-12) || !near(m.StdErr, 1, 1e-12) {
 		t.Errorf("exp: %+v", m)
 	}
 }

@@ -1,9 +1,6 @@
 package eval
 
-import (
-	"math"
-	"testing"
-)
+import "testing"
 
 // Values of scikit-learn 1.2: f1_score, f1_score(average="macro"), matthews_corrcoef.
 func TestDecisions(t *testing.T) {
@@ -18,7 +15,7 @@ func TestDecisions(t *testing.T) {
 		{"constant", Matthews(gold, make([]int, len(gold))), 0},
 		{"absent", F1(gold, said, 7), 0},
 	} {
-		if math.Abs(c.got-c.want) > 1e-12 {
+		if !near(c.got, c.want, 1e-12) {
 			t.Errorf("%s is %v, scikit-learn has %v", c.name, c.got, c.want)
 		}
 	}

@@ -140,12 +140,12 @@ func TestStudentTail(t *testing.T) {
 	for _, c := range []struct{ t, df, want float64 }{
 		{0, 5, 0.5}, {1, 1, 0.25}, {math.Sqrt(3), 1, 1. / 6}, {2.920, 2, 0.05}, {2.571, 5, 0.025}, {1.96, math.Inf(1), 0.025}, {1.96, 1e9, 0.025}, {63.657, 1, 0.005}, {3.169, 10, 0.005},
 	} {
-		if got := studentTail(c.t, c.df); math.Abs(got-c.want) > 3e-5 {
+		if got := studentTail(c.t, c.df); !near(got, c.want, 3e-5) {
 			t.Errorf("P(T > %g) with %g degrees of freedom is %g, want %g", c.t, c.df, got, c.want)
 		}
 	}
 	for _, c := range []struct{ a, b, x, want float64 }{{1, 1, 0.3, 0.3}, {2, 1, 0.5, 0.25}, {1, 2, 0.5, 0.75}, {2, 2, 0.5, 0.5}, {3, 4, 0, 0}, {3, 4, 1, 1}, {0.5, 0.5, 0.5, 0.5}} {
-		if got := incompleteBeta(c.a, c.b, c.x); math.Abs(got-c.want) > 1e-12 {
+		if got := incompleteBeta(c.a, c.b, c.x); !near(got, c.want, 1e-12) {
 			t.Errorf("I_%g(%g, %g) = %g, want %g", c.x, c.a, c.b, got, c.want)
 		}
 	}

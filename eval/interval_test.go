@@ -11,7 +11,7 @@ import (
 // From tables: quantiles of Student's t.
 func TestStudentQuantile(t *testing.T) {
 	for _, c := range []struct{ df, want float64 }{{1, 12.7062}, {2, 4.30265}, {4, 2.77645}, {10, 2.22814}, {30, 2.04227}, {1e9, 1.95996}} {
-		if got := StudentQuantile(0.975, c.df); math.Abs(got-c.want) > 1e-4 {
+		if got := StudentQuantile(0.975, c.df); !near(got, c.want, 1e-4) {
 			t.Errorf("%g degrees of freedom: %g, want %g", c.df, got, c.want)
 		}
 	}
@@ -24,7 +24,7 @@ func TestWilson(t *testing.T) {
 		low, high float64
 	}{{81, 263, 0.2553, 0.3662}, {15, 148, 0.0624, 0.1605}, {0, 20, 0, 0.1611}, {1, 29, 0.0061, 0.1718}, {29, 29, 0.8830, 1}} {
 		low, high := Wilson(c.k, c.n)
-		if math.Abs(low-c.low) > 6e-5 || math.Abs(high-c.high) > 6e-5 {
+		if !near(low, c.low, 6e-5) || !near(high, c.high, 6e-5) {
 			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", c.k, c.n, low, high, c.low, c.high)
 		}
 	}
@@ -137,7 +137,7 @@ func TestHolm(t *testing.T) {
 	e.Paired = append(e.Paired, Paired{Question: "q", Metric: "other", P: 0.02})
 	e.holm()
 	for i, want := range []float64{0.06, 0.03, 0.06, 0.02} {
-		if math.Abs(e.Paired[i].PHolm-want) > 1e-12 {
+		if !near(e.Paired[i].PHolm, want, 1e-12) {
 			t.Errorf("p = %g became %g, want %g", e.Paired[i].P, e.Paired[i].PHolm, want)
 		}
 	}

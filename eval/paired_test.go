@@ -152,7 +152,7 @@ func TestGroupsOfEqualMeans(t *testing.T) {
 		return r
 	}
 	p, ok := pair([]*Result{model(-1), model(1)}, []*Result{model(-2), model(2)}, "x", 1)
-	if !ok || math.Abs(p.Diff) > 1e-12 || p.StdErr == 0 || p.P < 0.999 {
+	if !ok || !near(p.Diff, 0, 1e-12) || p.StdErr == 0 || p.P < 0.999 {
 		t.Errorf("%+v, %v", p, ok)
 	}
 }

@@ -116,7 +116,7 @@ func TestScalingAtThePapersPoint(t *testing.T) {
 		if err != nil || len(r.Matches) != 1 {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if m := r.Matches[0]; m.Needs != x.at || math.Abs(m.At/x.want-1) > 0.02 || math.Abs(m.Ratio-x.at/m.At) > 1e-12 || !(m.Low < m.Ratio && m.Ratio < m.High) {
+		if m := r.Matches[0]; m.Needs != x.at || !near(m.At/x.want, 1, 0.02) || !near(m.Ratio, x.at/m.At, 1e-12) || !(m.Low < m.Ratio && m.Ratio < m.High) {
 			t.Errorf("%s: %+v, want %g", x.by, m, x.want)
 		}
 	}

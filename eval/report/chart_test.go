@@ -83,7 +83,7 @@ func TestLineChart(t *testing.T) {
 		}
 	}
 	x, y := around([]series{{line: [][2]float64{{2, 1}, {8, 3}}}, {line: [][2]float64{{4, math.NaN()}, {9, 2}}}})
-	if x.lo != 2 || x.hi != 9 || math.Abs(y.lo-0.9) > 1e-12 || math.Abs(y.hi-3.1) > 1e-12 {
+	if x.lo != 2 || x.hi != 9 || !(math.Abs(y.lo-0.9) <= 1e-12) || !(math.Abs(y.hi-3.1) <= 1e-12) {
 		t.Errorf("%+v, %+v", x, y)
 	}
 }

@@ -52,12 +52,12 @@ func TestScales(t *testing.T) {
 		{scale{lo: 0, hi: 10, from: 100, to: 200}, 0, 100}, {scale{lo: 0, hi: 10, from: 100, to: 200}, 10, 200}, {scale{lo: 0, hi: 10, from: 200, to: 100}, 2.5, 175},
 		{scale{lo: 1, hi: 16, from: 0, to: 4, log: true}, 4, 2}, {scale{lo: 1, hi: 16, from: 0, to: 4, log: true}, 1, 0}, {scale{lo: 3, hi: 3, from: 0, to: 4}, 3, 2},
 	} {
-		if got := x.s.at(x.at); math.Abs(got-x.want) > 1e-9 {
+		if got := x.s.at(x.at); !(math.Abs(got-x.want) <= 1e-9) {
 			t.Errorf("%+v: %g is at %g, want %g", x.s, x.at, got, x.want)
 		}
 	}
 	for in, want := range map[float64]float64{0.9: 1, 1: 1, 1.1: 2, 2.1: 5, 5.1: 10, 0.03: 0.05, 70: 100, 0: 1, -3: 1} {
-		if got := roundStep(in); math.Abs(got-want) > 1e-12 {
+		if got := roundStep(in); !(math.Abs(got-want) <= 1e-12) {
 			t.Errorf("a step of %g becomes %g, want %g", in, got, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestScales(t *testing.T) {
 	if got := strings.Join(tickText([]float64{0, 500000, 1e6, 1.5e6, 2500000}), " "); got != "0 500k 1M 1.5M 2.5M" {
 		t.Errorf("%q", got)
 	}
-	if lo, hi := extent([][2]float64{{0, 1}, {0, 3}}, [][2]float64{{0, math.NaN()}, {0, 2}}); math.Abs(lo-0.9) > 1e-12 || math.Abs(hi-3.1) > 1e-12 {
+	if lo, hi := extent([][2]float64{{0, 1}, {0, 3}}, [][2]float64{{0, math.NaN()}, {0, 2}}); !(math.Abs(lo-0.9) <= 1e-12) || !(math.Abs(hi-3.1) <= 1e-12) {
 		t.Errorf("%g to %g", lo, hi)
 	}
 	if lo, hi := extent(); lo != 0 || hi != 1 {
@@ -93,7 +93,7 @@ func TestSpread(t *testing.T) {
 		got := slices.Clone(x.at)
 		spread(got, 14, 14, 100)
 		for i := range got {
-			if math.Abs(got[i]-x.want[i]) > 1e-6 {
+			if !(math.Abs(got[i]-x.want[i]) <= 1e-6) {
 				t.Errorf("%v: %v, want %v", x.at, got, x.want)
 				break
 			}
@@ -195,7 +195,7 @@ func TestOutlierBars(t *testing.T) {
 		f := strings.Fields(got[i])
 		y, _ := strconv.ParseFloat(f[3], 64)
 		h, _ := strconv.ParseFloat(f[5], 64)
-		if math.Abs(y-want) > 0.01 || math.Abs(y+h-206) > 0.02 {
+		if !(math.Abs(y-want) <= 0.01) || !(math.Abs(y+h-206) <= 0.02) {
 			t.Errorf("bar %d: %q, want y = %g", i, got[i], want)
 		}
 	}
@@ -256,11 +256,11 @@ func TestLeadBars(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	bars := leadBars(e, e.Sides(), &figure{})
-	if len(bars) != 2 || bars[0].mid <= 1 || math.Abs(bars[0].mid+bars[1].mid) > 1e-9 || bars[0].p >= 0.05 {
+	if len(bars) != 2 || bars[0].mid <= 1 || !(math.Abs(bars[0].mid+bars[1].mid) <= 1e-9) || bars[0].p >= 0.05 {
 		t.Errorf("%+v", bars)
 	}
 	p, _ := e.Between("q0", "m", "A", "B")
-	if half := (p.High - p.Low) / 2; math.Abs(bars[0].mid-p.Diff/half) > 1e-9 {
+	if half := (p.High - p.Low) / 2; !(math.Abs(bars[0].mid-p.Diff/half) <= 1e-9) {
 		t.Errorf("%g, want %g", bars[0].mid, p.Diff/half)
 	}
 	if got := shapes(string(f.SVG), "circle"); len(got) != 2 || !strings.HasPrefix(got[0], "s1 dot") || !strings.HasPrefix(got[1], "s0 dot") {

@@ -16,7 +16,7 @@ import (
 func TestPaperNumbersAgree(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
-		if math.Abs(got-want) > 0.0501 { // the paper rounds
+		if !(math.Abs(got-want) <= 0.0501) { // the paper rounds
 			t.Errorf("%s: %.4g, want %.4g", what, got, want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestPaperNumbersAgree(t *testing.T) {
 		for _, v := range x.seg {
 			sum += v
 		}
-		if math.Abs(sum-1) > 1e-9 || x.seg[2] != x.answer || math.Abs(x.seg[1]+x.seg[3]-x.noise) > 1e-9 {
+		if !(math.Abs(sum-1) <= 1e-9) || x.seg[2] != x.answer || !(math.Abs(x.seg[1]+x.seg[3]-x.noise) <= 1e-9) {
 			t.Errorf("%s: Figure 1 is %v, Table 3 %g and %g", x.of, x.seg, x.answer, x.noise)
 		}
 	}
@@ -73,7 +73,7 @@ func TestPaperNumbersAgree(t *testing.T) {
 	claims := map[string][2]float64{"parameters": {6.8365e9, 0.622}, "tokens": {160e9, 0.637}}
 	for by, curves := range map[string][]eval.ScalingCurve{"parameters": paperScaling(), "tokens": paperTokens()} {
 		r, err := eval.Scaling(by, curves, claims[by][0], 1)
-		if err != nil || len(r.Matches) != 1 || math.Abs(r.Matches[0].Ratio-claims[by][1]) > 0.01 {
+		if err != nil || len(r.Matches) != 1 || !(math.Abs(r.Matches[0].Ratio-claims[by][1]) <= 0.01) {
 			t.Errorf("by %s: %+v (%v), the paper claims %g", by, r.Matches, err, claims[by][1])
 		}
 		if got := paperPoint(&eval.ScalingResult{By: by}); got != claims[by][0] {
@@ -107,7 +107,7 @@ func TestPaperFigures(t *testing.T) {
 				}
 			}
 		}
-		if want := []float64{0.516, 0.86}[i]; len(g) != 5 || math.Abs(sum-want) > 1e-9 || g[1][last].Value != []float64{0.12, 0.88}[i] || g[3][0].Value != []float64{0.96, 0.98}[i] {
+		if want := []float64{0.516, 0.86}[i]; len(g) != 5 || !(math.Abs(sum-want) <= 1e-9) || g[1][last].Value != []float64{0.12, 0.88}[i] || g[3][0].Value != []float64{0.96, 0.98}[i] {
 			t.Errorf("a mean of %g at 64K, %g at a quarter", sum, g[1][last].Value)
 		}
 	}
@@ -178,7 +178,7 @@ func TestPaperScores(t *testing.T) {
 		{"piqa", 0, nil, "acc_norm", 0, 0}, {"gsm8k", 0, nil, "judge", 0, 0}, {"lm", 0, nil, "loss", 0, 0},
 	} {
 		n, ok := paperScore(x.kind, x.shots, x.config, x.metric)
-		if ok != (x.base > 0) || math.Abs(n.base-x.base) > 1e-12 || math.Abs(n.diff-x.diff) > 1e-12 {
+		if ok != (x.base > 0) || !(math.Abs(n.base-x.base) <= 1e-12) || !(math.Abs(n.diff-x.diff) <= 1e-12) {
 			t.Errorf("%s, %d examples, %v: %s is %v, %v; want %g and %g", x.kind, x.shots, x.config, x.metric, n, ok, x.base, x.diff)
 		}
 	}

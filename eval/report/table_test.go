@@ -248,7 +248,7 @@ func TestScalingOfThePaper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Matches[0]; math.Abs(m.Ratio-0.595) > 0.03 {
+	if m := r.Matches[0]; !(math.Abs(m.Ratio-0.595) <= 0.03) {
 		t.Errorf("%+v", m)
 	}
 	if table := ScalingTable(r, false); !strings.Contains(table, "DIFF needs") {

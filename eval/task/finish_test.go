@@ -233,7 +233,7 @@ func TestGradientsAreTheModels(t *testing.T) {
 // One order is always right and the other half of the time: the spread is that of a share of 100, √(½·½/100).
 func TestSpreadError(t *testing.T) {
 	table := [][]float64{slices.Repeat([]float64{1}, 100), slices.Repeat([]float64{1, 0}, 50)}
-	if got := spreadError(table, 3); math.Abs(got-0.05) > 0.01 || got != spreadError(table, 3) {
+	if got := spreadError(table, 3); !near(got, 0.05, 0.01) || got != spreadError(table, 3) {
 		t.Errorf("%g, want about 0.05", got)
 	}
 	if got := orderMeans([][]float64{{1, 0, 0, 1}, {1, 1, 1, 0}}, []int{0, 0, 3, 3}); !slices.Equal(got, []float64{1, 0.5}) {
@@ -301,7 +301,7 @@ func TestFinishOutliers(t *testing.T) {
 		metricIs(t, r, "logits_"+name, want, 299)
 		metricIs(t, r, "hidden_"+name, 10*want, 299)
 	}
-	if m, _ := r.Metric("logits_median"); math.Abs(m.Value-100) > 1 {
+	if m, _ := r.Metric("logits_median"); !near(m.Value, 100, 1) {
 		t.Errorf("median %g, want 100", m.Value)
 	}
 	if d := detail[OutlierResult](t, r); d.Tokens != 299 || d.Hidden.Top10 != 1900 {

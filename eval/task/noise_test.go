@@ -200,7 +200,7 @@ func TestNoiseReaders(t *testing.T) {
 				area += (c.Scores[i-1].Value + m.Value) / 2 * (c.Doses[i] - c.Doses[i-1]) / 9
 			}
 		}
-		if math.Abs(c.Area.Value-area) > 1e-12 || c.Area.StdErr <= 0 {
+		if !near(c.Area.Value, area, 1e-12) || c.Area.StdErr <= 0 {
 			t.Errorf("%s: the area is %+v, of the curve's points %g", c.Kind, c.Area, area)
 		}
 	}
@@ -240,7 +240,7 @@ func TestNoisyWords(t *testing.T) {
 			}
 		}
 		before = hits
-		if n := float64(len(words(noisyWords(text, kind("drop"), dose, 9)))) / 4004; math.Abs(1-n-dose) > 0.03 {
+		if n := float64(len(words(noisyWords(text, kind("drop"), dose, 9)))) / 4004; !near(1-n, dose, 0.03) {
 			t.Errorf("drop of dose %g leaves %.3f of the words", dose, n)
 		}
 		swapped := words(noisyWords(text, kind("swap"), dose, 9))
