@@ -65,9 +65,10 @@ func TestChooseByMeasure(t *testing.T) {
 	}
 }
 
-// --tune-by names a task or the probe; rows then carry the measure, the page says so and the grid shows both.
-func TestTuneBy(t *testing.T) {
+// --tune-by names a task, in full or by a first word that is unique, or the first probe; what has no better is refused.
+func TestTuneMeasure(t *testing.T) {
 	s := nanoSpec(20)
+	s.Probes = append(s.Probes, "lm")
 	for by, want := range map[Ask]string{"": "", "outliers": "outliers.logits_max or loss", "lm pieces=8": "lm.loss or loss",
 		"lm": "lm.loss or loss", "probe": "probe.outliers.logits_max or loss"} {
 		s.TuneBy = by
@@ -82,6 +83,18 @@ func TestTuneBy(t *testing.T) {
 			t.Errorf("%q: %q (%v), want %q", by, got, err, want)
 		}
 	}
+	s.Tasks = append(s.Tasks, "samples")
+	for by, want := range map[Ask]string{"samples": "has no better and worse", "lm pieces=9": "is none of the tasks asked here", "needle": "is none of the tasks asked here"} {
+		s.TuneBy = by
+		if _, err := s.tuned(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", by, err, want)
+		}
+	}
+}
+
+// The rows of an experiment carry the measure that chose, the page says so and the grid shows both.
+func TestTuneBy(t *testing.T) {
+	s := nanoSpec(20)
 	s.TuneBy = "outliers"
 	rows, err := Work(context.Background(), s, options(t.TempDir(), oneThread(t)))
 	if err != nil {

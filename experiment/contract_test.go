@@ -113,8 +113,10 @@ func TestStopwatch(t *testing.T) {
 	w.judged("b", ago(1)) // 40 and 2 units of probes after its last step
 	w.judged("b", ago(1))
 	w.begin("c")
-	w.mark["c"] = ago(9)
-	w.step("c", &train.Row{StepMS: 1e3 * unit, EvalS: math.NaN(), SaveS: math.NaN()}) // 8 units before it
+	w.mark["c"] = ago(14)
+	w.step("c", &train.Row{StepMS: 1e3 * unit, EvalS: 2 * unit, SaveS: 3 * unit}) // 8 units before it
+	w.mark["c"] = ago(30)
+	w.step("c", &train.Row{StepMS: 1e3 * unit, EvalS: math.NaN(), SaveS: math.NaN()}) // the second: nothing is started
 	w.mark["c"] = ago(50)
 	w.probe("c", ago(46))
 	w.trained("c") // 4 units for the last checkpoint
@@ -128,7 +130,7 @@ func TestStopwatch(t *testing.T) {
 	w.trained("c") // started again, without a step
 	got := w.read()
 	for name, x := range map[string][2]float64{
-		"training": {got.Training, 6}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1}, "data": {got.Data, 30}, "saving": {got.Saving, 11}, "starting": {got.Starting, 8 + 3 + 5},
+		"training": {got.Training, 7}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1 + 2}, "data": {got.Data, 30}, "saving": {got.Saving, 11 + 3}, "starting": {got.Starting, 8 + 3 + 5},
 		"runs": {float64(got.Runs) * unit, 3},
 	} {
 		if !(math.Abs(x[0]-x[1]*unit) <= unit/2) {
@@ -241,6 +243,10 @@ func TestLinesByHand(t *testing.T) {
 	b, _ := os.ReadFile(path)
 	if got, err := ReadRepeats(append([]byte("\n"), b...), "p", 3); err != nil || len(got) != 1 || got[0].Measure != "m" {
 		t.Errorf("%+v, %v", got, err)
+	}
+	long := []byte(`{"plan":"p","steps":3,"machine":"` + strings.Repeat("m", 1<<17) + `"}`)
+	if got, err := ReadRepeats(long, "p", 3); err != nil || len(got) != 1 {
+		t.Errorf("a long line: %d, %v", len(got), err)
 	}
 	if _, err := ReadRepeats(append(b, "nonsense\n"...), "p", 3); err == nil || !strings.Contains(err.Error(), "line 4") {
 		t.Error(err)

@@ -84,6 +84,19 @@ func TestRowsElsewhere(t *testing.T) {
 		return path
 	}
 	paths := []string{file("a", 1, runs[0], runs[1]), file("b", 2, runs[1], runs[2], runs[3])}
+	s.Name = "other"
+	other := file("c", 3, runs[0], runs[2])
+	s.Name = "nano"
+	mixed, err := os.ReadFile(paths[0])
+	if err == nil { // rows of another experiment with a run of the same name
+		var more []byte
+		if more, err = os.ReadFile(other); err == nil {
+			err = os.WriteFile(paths[0], append(mixed, more...), 0o644)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := s.elsewhere(paths, runs, "", func(r *Run) bool { return r.Name() == runs[3].Name() })
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%d runs, %v", len(got), err)
@@ -96,8 +109,14 @@ func TestRowsElsewhere(t *testing.T) {
 	if _, err := ReadRowFiles(paths[0], dir); !errors.Is(err, vfs.ErrNotRegular) || !strings.HasPrefix(err.Error(), dir) {
 		t.Errorf("a folder: %v", err)
 	}
-	if rows, err := ReadRowFiles(paths...); err != nil || len(rows) != 10 {
+	if rows, err := ReadRowFiles(paths...); err != nil || len(rows) != 14 {
 		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if err := os.WriteFile(other, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRowFiles(other); err == nil || !strings.Contains(err.Error(), other) || !strings.Contains(err.Error(), "line 1: ") {
+		t.Errorf("a damaged file: %v", err)
 	}
 }
 

@@ -115,8 +115,8 @@ func TestSizesAreSeparate(t *testing.T) {
 	add("tiny", plain, 1, 1, 5)
 	add("tiny", plain, 2, 1, 6)
 	add("tiny", v1, 1, 3, 6)
-	add("small", plain, 1, 1, 2)
 	add("small", plain, 2, 1, 3)
+	add("small", plain, 1, 1, 2)
 	f := newFinal(rows)
 	want := `[["tiny" "transformer" "1" "2 1" "5.0000" "▸"] ["tiny" "transformer" "2" "1" "6.0000" ""] ["tiny" "diff" "1" "3" "6.0000" "▸"] ` +
 		`["small" "transformer" "1" "1" "2.0000" "▸"] ["small" "transformer" "2" "1" "3.0000" ""]]`

@@ -169,7 +169,7 @@ func TestGridByHand(t *testing.T) {
 		failed int
 		want   string
 	}{{mean(1, 2, 4), 0, "2.3333"}, {nil, 0, "–"}, {nil, 2, "diverged"}, {mean(1), 2, "1.0000; 2 diverged"},
-		{[]Row{{Value: 0.5, Better: eval.Higher, Label: "score"}}, 0, "0.5000"}, {[]Row{{Value: 0.5, Better: eval.Lower, Label: "error, %"}}, 0, "0.5000"}} {
+		{[]Row{{Value: 0.5, Better: eval.Higher, Label: "score"}}, 0, "0.5000"}, {[]Row{{Value: 0.5, Better: eval.Higher, Label: "score, %"}, {Value: 0.75}}, 1, "62.5 %; 1 diverged"}, {[]Row{{Value: 0.5, Better: eval.Lower, Label: "error, %"}}, 0, "0.5000"}} {
 		if got := meanText(x.rows, x.failed); got != x.want {
 			t.Errorf("%q, want %q", got, x.want)
 		}
@@ -208,6 +208,15 @@ func TestBundles(t *testing.T) {
 		t.Errorf("%+v", sides)
 	}
 	for i := range rows {
+		rows[i].Floors = map[string]float64{"chance": 0.01}
+		if rows[i].Measure == heldOut || rows[i].Arch == v1 {
+			rows[i].Floors = nil
+		}
+	}
+	if list := newFinal(rows).bundles(); list[0].Floor != nil || !list[0].Share {
+		t.Errorf("floors of one side, none of copying: %+v", list[0])
+	}
+	for i := range rows {
 		rows[i].Floors = map[string]float64{"copy": 1}
 		if rows[i].Measure == heldOut {
 			rows[i].Floors = nil
@@ -223,6 +232,12 @@ func TestLead(t *testing.T) {
 	three := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
 	const one = " With one seed errors are over questions alone: they say nothing about another seed."
 	failed := at(v1, 1, 9, Failed, 3)
+	wide := slices.Clone(three)
+	for i := range wide {
+		if wide[i].Parameters = 100; wide[i].Arch == v1 {
+			wide[i].Parameters = 90
+		}
+	}
 	for _, x := range []struct {
 		what string
 		rows []Row
@@ -233,6 +248,8 @@ func TestLead(t *testing.T) {
 			"transformer (1 seed), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
 		{"one of them", slices.Concat(seeded(plain, "lm.loss", 3, 3), seeded(v1, "lm.loss", 1)),
 			"transformer (2 seeds), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
+		{"unequal", wide, "transformer (3 seeds), diff (3 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. " +
+			"Unequal parameters: diff has 90, transformer 100 (−10.0 %)."},
 		{"diverged", append(slices.Clone(three), failed),
 			"transformer (3 seeds), diff (4 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. 1 run diverged."},
 	} {

@@ -19,7 +19,7 @@ func TestFigureOfARatio(t *testing.T) {
 		{15.26, 2.1, 110.8, 3, "×15.3 [×2.10, ×111]"},
 		{0.052, 0.0111, 0.24, 3, "×0.052 [×0.011, ×0.24]"},
 		{9.996, 0.0996, 99.96, 2, "×10.0 [×0.10, ×100] (unreliable: the seeds differ too much)"},
-		{1000, 10, 1000, 3, "×1000 [×10.0, ×1000]"}, {0.001, 0.001, 0.0994, 3, "×0.001 [×0.001, ×0.099]"}, // bounds are within
+		{1000, 10, 1000, 3, "×1000 [×10.0, ×1000]"}, {5, 1, 100.5, 3, "×5.00 [×1.00, ×100] (unreliable: the seeds differ too much)"}, {0.001, 0.001, 0.0994, 3, "×0.001 [×0.001, ×0.099]"}, // bounds are within
 		{math.NaN(), math.NaN(), math.NaN(), 3, "no ratio, a value is 0"},
 		{0, 0, 0, 3, "no ratio, a value is 0"},
 		{inf, inf, inf, 3, "no ratio, a value is 0"},

@@ -198,6 +198,8 @@ func TestFigureByKind(t *testing.T) {
 		{claim{}, finding{diff: 0.001, low: 0.001, high: 0.001, arch: 0.011, than: 0.009}, "0.011 against 0.009: +0.001 [+0.001, +0.001]"},
 		{claim{}, finding{diff: -0.001, low: -0.002, high: 0.001, arch: 0.009, than: 0.01}, "0.009 against 0.010: −0.001 [−0.002, +0.001]"},
 		{claim{}, finding{diff: 0.0002, low: -0.0001, high: 0.0005, arch: 0.0012, than: 0.001}, "0.0012 against 0.001: +0.0002 [−0.0001, +0.0005]"},
+		{claim{}, finding{diff: 0.0033, low: 0.001, high: 0.006, arch: 0.0123, than: 0.009}, "0.012 against 0.009: +0.003 [+0.001, +0.006]"},
+		{claim{}, finding{diff: -0.0033, low: -0.006, high: -0.001, arch: 0.009, than: 0.0123}, "0.009 against 0.012: −0.003 [−0.006, −0.001]"},
 		{claim{}, finding{arch: 0, than: 0}, "0.000 against 0.000: +0.000 [+0.000, +0.000]"},
 		{claim{}, finding{diff: 1, low: -inf, high: 2, arch: 2, than: 1, seeds: 2}, "2.000 against 1.000: +1.000 (no interval)"},
 		{claim{}, finding{diff: 1, low: 0, high: inf, arch: 2, than: 1, seeds: 2}, "2.000 against 1.000: +1.000 (no interval)"},

@@ -49,6 +49,10 @@ func TestRecipeOfARun(t *testing.T) {
 	if r, err := s.recipe(&Run{Size: "nano", Arch: "diff", LR: 1, Seed: 1}); err != nil || r.Train.Steps != named.Train.Steps || r.Optim.Warmup != named.Optim.Warmup {
 		t.Errorf("without --steps: %d, warm-up %d (%v)", r.Train.Steps, r.Optim.Warmup, err)
 	}
+	s.Data = []string{"notes/*.txt"}
+	if r, err := s.recipe(&Run{Size: "nano", Arch: "diff", LR: 1, Seed: 1}); err != nil || r.Data.MaxTokens != 0 {
+		t.Errorf("of files %d tokens are taken (%v)", r.Data.MaxTokens, err)
+	}
 	s.Data = []string{"notes/*.txt@0.25", "synthetic:docs=20@0.75"}
 	r, err := s.recipe(&Run{Size: "nano", Arch: "diff", LR: 1, Seed: 1})
 	if err != nil || len(r.Data.Sources) != 2 || r.Data.Sources[0].Path != "notes/*.txt" || r.Data.MaxTokens != named.Data.MaxTokens {
@@ -149,7 +153,7 @@ func TestAsks(t *testing.T) {
 // A variant's parts and what is wrong with one.
 func TestVariantParts(t *testing.T) {
 	for v, want := range map[Variant]string{"a diff x=1 y=2": "", "a diff": "want NAME ARCH KEY=VALUE", "a dif x=1": "--variant: a: ", "a diff x": `"x" is not a setting`,
-		"a/b diff x=1": "name of a folder", "a:b diff x=1": "name of a folder"} {
+		"a/b diff x=1": "name of a folder", "a:b diff x=1": "name of a folder", ".. diff x=1": "name of a folder"} {
 		name, arch, set, err := v.parts()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", v, err, want)

@@ -196,7 +196,7 @@ func TestAnswerRows(t *testing.T) {
 		t.Fatalf("%+v", rows)
 	}
 	task := rows[0].Task
-	if task.Name != "~needle" || task.Kind != "needle" || task.Place != 3 || task.Version != 2 || task.Context != 64 || task.Seed != 20 ||
+	if len(task.Question) != 16 || task.Name != "~needle" || task.Kind != "needle" || task.Place != 3 || task.Version != 2 || task.Context != 64 || task.Seed != 20 ||
 		task.Config["text"] != "held out" || task.Config["haystack"] != "a file" {
 		t.Errorf("%+v", task)
 	}

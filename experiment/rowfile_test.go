@@ -46,6 +46,15 @@ func TestRowFile(t *testing.T) {
 			t.Errorf("%s is there %d times, want %d", what, got, n)
 		}
 	}
+	long := sharing()[:1]
+	long[0].Command, long[0].Items = `antiphase compare <a> & "b"`, make([]float64, 1<<16) // a line of 128 KiB, and signs as they are
+	text, err := Encode(long)
+	if err != nil || !bytes.Contains(text, []byte(`compare <a> & \"b\"`)) {
+		t.Errorf("%.300s, %v", text, err)
+	}
+	if got, err := ReadRows(bytes.NewReader(text)); err != nil || !reflect.DeepEqual(got, long) {
+		t.Errorf("a long line: %v", err)
+	}
 	var old bytes.Buffer
 	for _, r := range rows {
 		if err := json.NewEncoder(&old).Encode(r); err != nil {

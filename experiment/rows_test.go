@@ -100,6 +100,11 @@ func TestRowCheck(t *testing.T) {
 	if !done(3, 3) || done(3, 2) || done(3, 4) || !whole([]Row{{}, {Measure: Failed, Value: 60}}) || whole([]Row{{Measure: "m"}}) {
 		t.Error("whole runs")
 	}
+	for _, x := range [][2]string{{"run", `{"measure":"m","value":1}`}, {"measure", `{"run":"a","size":"s","arch":"d","value":1}`}, {"size", `{"run":"a","measure":"m","arch":"d","value":1}`}, {"arch", `{"run":"a","measure":"m","size":"s","value":1}`}} {
+		if _, err := ReadRows(strings.NewReader(x[1])); err == nil || err.Error() != "line 1: not a row of an experiment: it has no "+x[0] {
+			t.Errorf("%s: %v", x[1], err)
+		}
+	}
 	if _, err := Encode([]Row{{Measure: "m", Value: math.NaN()}}); err == nil || !strings.Contains(err.Error(), "row m of") {
 		t.Errorf("NaN: %v", err)
 	}
@@ -111,9 +116,9 @@ func TestOneExperiment(t *testing.T) {
 		change func(r *Row)
 		says   string
 	}{
-		"as they are": {func(*Row) {}, ""}, "other steps": {func(r *Row) { r.Steps = 9 }, "but one trains on"}, "other tokens": {func(r *Row) { r.Tokens = 9 }, "but one trains on 2000000 tokens and the other on 9"},
-		"other text": {func(r *Row) { r.Data = "b" }, "different text or tokens: sets a and b"}, "unknown text": {func(r *Row) { r.Data = "" }, ""},
-		"another choice": {func(r *Row) { r.Tuned = "lm.loss or loss" }, "chosen by train.valid_loss and lm.loss"}, "another size": {func(r *Row) { r.Size, r.Steps = "small", 9 }, ""},
+		"as they are": {func(*Row) {}, ""}, "other steps": {func(r *Row) { r.Steps = 9 }, "but one trains on"}, "other tokens": {func(r *Row) { r.Tokens = 9 }, "transformer-s1 and diff-s1 are both of experiment x, but one trains on 2000000 tokens and the other on 9"},
+		"other text": {func(r *Row) { r.Data = "b" }, "transformer-s1 and diff-s1 are both of experiment x, but were trained on different text or tokens: sets a and b"}, "unknown text": {func(r *Row) { r.Data = "" }, ""},
+		"another choice": {func(r *Row) { r.Tuned = "lm.loss or loss" }, "transformer-s1 and diff-s1 are both of experiment x, but their learning rates are chosen by train.valid_loss and lm.loss"}, "another size": {func(r *Row) { r.Size, r.Steps = "small", 9 }, ""},
 		"other questions": {func(r *Row) { r.Task = &TaskInfo{Question: "other"} }, "asked different questions for lm.loss"},
 	} {
 		rows := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 1))

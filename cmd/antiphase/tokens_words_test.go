@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"antiphase/internal/safetensors"
 	"antiphase/recipe"
 	"antiphase/tokenizer"
 )
@@ -120,5 +124,53 @@ func TestEstimatedRows(t *testing.T) {
 	r.Tokenizer.Path, r.Data.Sources = "none.json", recipe.Paths("a.txt")
 	if _, err := (&app{}).estimateRows(t.Context(), r); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a tokenizer that is not there: %v", err)
+	}
+}
+
+// Logits are the same numbers in every form: the file, JSON, and the five largest of each position as text.
+func TestLogitsInEveryForm(t *testing.T) {
+	nanoRun(t)
+	forms := func(more ...string) string {
+		t.Helper()
+		code, out, errs := ran(t, append([]string{"logits", "-m", "run", "--ids", "7,40,9", "--device", "cpu"}, more...)...)
+		if code != 0 || strings.HasSuffix(errs, "wrote l.safetensors\n") != slices.Contains(more, "--out") {
+			t.Fatalf("%q: exit %d, %s", more, code, errs)
+		}
+		return out
+	}
+	var got struct {
+		IDs    []int64
+		Vocab  int
+		Logits [][]float32
+	}
+	if err := json.Unmarshal([]byte(forms("--json")), &got); err != nil || !slices.Equal(got.IDs, []int64{7, 40, 9}) || got.Vocab != 260 || len(got.Logits) != 3 {
+		t.Fatalf("%v, %v", got.IDs, err)
+	}
+	forms("--out", "l.safetensors")
+	f, err := safetensors.Open("l.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ids, err1 := f.Int64s("input_ids")
+	values, err2 := f.Float32s("logits")
+	if err := errors.Join(err1, err2); err != nil || !slices.Equal(ids, got.IDs) || !slices.Equal(values, slices.Concat(got.Logits...)) {
+		t.Errorf("the file has the ids %v, or other numbers (%v)", ids, err)
+	}
+	want := ""
+	for i, row := range got.Logits {
+		order := make([]int, len(row))
+		for k := range order {
+			order[k] = k
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+		want += fmt.Sprintf("%4d  id %-6d →", i, got.IDs[i])
+		for _, k := range order[:5] {
+			want += fmt.Sprintf("  %d %q %.4f", k, tokenizer.Bytes().Token(int32(k)), row[k])
+		}
+		want += "\n"
+	}
+	if text := forms(); text != want {
+		t.Errorf("%s, want %s", text, want)
 	}
 }
