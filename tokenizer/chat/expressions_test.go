@@ -44,14 +44,7 @@ func TestExpressions(t *testing.T) {
 		`{{ 'a' in 'abc' }} {{ 'z' in ['z'] }} {{ 'k' in {'k': 1} }} {{ 'q' not in {'k': 1} }} {{ 1 == 1.0 }} {{ 'a' < 'b' }} {{ 2 >= 3 }} {{ 1 != 2 }}`:                                                                                                                 `True True True True True True False True`,
 		`{{ x is defined }} {{ 1 is number }} {{ 'a' is string }} {{ [] is iterable }} {{ {} is mapping }} {{ none is none }} {{ 3 is odd }} {{ 4 is even }} {{ 4 is divisibleby(2) }}`:                                                                                  `False True True True True True True True True`,
 	} {
-		tpl, err := ParseText(source)
-		if err != nil {
-			t.Errorf("%s: %v", source, err)
-			continue
-		}
-		if got, err := tpl.RenderText(nil); err != nil || got != want {
-			t.Errorf("%s\n got %q, %v\nwant %q", source, got, err, want)
-		}
+		gives(t, source, want)
 	}
 	for _, source := range []string{
 		`{{ 1 // 0 }}`,
@@ -72,13 +65,55 @@ func TestExpressions(t *testing.T) {
 		`{% set x = 1 2 %}`,
 		`{% set 'x' = 1 %}`,
 	} {
-		tpl, err := ParseText(source)
-		var got string
-		if err == nil {
-			got, err = tpl.RenderText(nil)
-		}
-		if err == nil {
-			t.Errorf("%s gives %q", source, got)
-		}
+		fails(t, source)
+	}
+}
+
+// Formats of infinities and NaN, of floats by n, items of ranges, comments of signs alone, and arguments given twice: as
+// jinja2 3.1.6 with Python 3 prints them, or refuses them.
+func TestFormatsBeyondNumbers(t *testing.T) {
+	const set = `{% set big = 1e308 %}{% set i = big * 10 %}`
+	for source, want := range map[string]string{
+		`{{ '{:f}'.format(i) }} {{ '{:F}'.format(-i) }} {{ '{:e}'.format(i-i) }} {{ '{:%}'.format(i) }}`:           `inf -INF nan inf%`,
+		`{{ '{:g}'.format(i) }} {{ '{:G}'.format(i-i) }} {{ '{:n}'.format(i) }} {{ '{:.3}'.format(i-i) }}`:         `inf NAN inf nan`,
+		`{{ '{:6f}'.format(i) }}|{{ '{:06f}'.format(-i) }}|{{ '{:.2f}'.format(i-i) }}|{{ '{:+f}'.format(i) }}`:     `   inf|-00inf|nan|+inf`,
+		`{{ '{:n} {:n} {:n} {:c}'.format(1.5, 1234567.0, 1234, 65) }} {{ '{:,}'.format(i) }}`:                      `1.5 1.23457e+06 1234 A inf`,
+		`{{ '%f' % i }} {{ '%F' % -i }} {{ '%e' % (i-i) }} {{ '%5.1f' % i }} {{ '%05f' % i }} {{ '%+f' % (i-i) }}`: `inf -INF nan   inf 00inf +nan`,
+		`{{ range(5)[2] }} {{ range(1, 9, 3)[-1] }} {{ range(5)[1:4][1] }} {{ range(9)[::-2][1] }}`:                `2 7 2 6`,
+		`{{ [5,6].1 }} {{ 'ab'.0 }} {{ {1: 'x'}.1 }} {{ [[1,2],[3]].0.1 }}`:                                        `6 a x 2`,
+		`{{ 87288117400.0 // 6.6 }} {{ 565400750.0 // -5.7 }} {{ -2174.61894 // -8.716 }}`:                         `13225472333.0 -99193115.0 249.0`,
+		`a {#-#} b|a {#+#} b|a {#- -#} b|a {#--#} b`:                                                               `a b|a  b|ab|ab`,
+	} {
+		gives(t, set+source, want)
+	}
+	for _, source := range []string{
+		`{{ 'aXb'|replace('X', '-', old='a') }}`, `{{ 'a'|indent(2, width=3) }}`, `{{ [1, 2]|join(',', d=';') }}`, `{{ 'a'|default('x', default_value='y') }}`, `{{ 3.7|round(1, precision=2) }}`,
+		`{{ 'a'|replace('a') }}`, `{{ '{:c}'.format(-1) }}`, `{{ '{:c}'.format(1114112) }}`, `{{ 5|truncate }}`,
+		`{{ 10.0 ** 400 }}`, `{{ 'a'.center(5, 'xy') }}`, `{{ 'a'.ljust(5, '') }}`, `{% for i in [1] %}{% endfor %}{% break %}`, `{% for i in [1] %}{% endfor %}{% continue %}`,
+	} {
+		fails(t, source)
+	}
+}
+
+// alone renders a text without variables.
+func alone(source string) (string, error) {
+	tpl, err := ParseText(source)
+	if err != nil {
+		return "", err
+	}
+	return tpl.RenderText(nil)
+}
+
+func gives(t *testing.T, source, want string) {
+	t.Helper()
+	if got, err := alone(source); err != nil || got != want {
+		t.Errorf("%s\n got %q, %v\nwant %q", source, got, err, want)
+	}
+}
+
+func fails(t *testing.T, source string) {
+	t.Helper()
+	if got, err := alone(source); err == nil {
+		t.Errorf("%s gives %q; in jinja2 it fails", source, got)
 	}
 }
