@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -39,8 +40,9 @@ func TestWordsOfQueries(t *testing.T) {
 		"layers: has 3, must lie between 0 and 2: there are 3 layers": {Layers: []int{3}}, "heads: has -1, must lie between 0 and 3: there are 4 heads": {Heads: []int{-1}},
 		"rows: has 6 entries, there are 5 tokens": {Rows: []int{0, 1, 2, 3, 4, 4}}, "next: has 1 twice": {Next: []int{1, 0, 1}}, `maps: has "a3", may have a1, a2 and diff`: {Maps: []string{"a3"}},
 		`maps: has "a1" twice`: {Maps: []string{A1, A1}}, "interventions: has 4097 entries, the most is 4096": {Interventions: make([]layer.Intervention, 4097)},
-		"interventions: heads: has 1 twice": {Interventions: []layer.Intervention{{Lambda: &half}, {Heads: []int{1, 1}}}},
-		"":                                  {Layers: []int{2, 0, 1}, Heads: []int{3}, Rows: []int{4, 3, 2, 1, 0}, Next: []int{0, 4}, Maps: []string{Diff, A2, A1}, Interventions: make([]layer.Intervention, 4096)},
+		"interventions: heads: has 1 twice":  {Interventions: []layer.Intervention{{Lambda: &half}, {Heads: []int{1, 1}}}},
+		"interventions: layers: has 2 twice": {Interventions: []layer.Intervention{{Layers: []int{2, 0, 2}, Lambda: &half}}},
+		"":                                   {Layers: []int{2, 0, 1}, Heads: []int{3}, Rows: []int{4, 3, 2, 1, 0}, Next: []int{0, 4}, Maps: []string{Diff, A2, A1}, Interventions: make([]layer.Intervention, 4096)},
 	} {
 		q.IDs = prompt(5)
 		err := q.Complete(c)
@@ -107,5 +109,28 @@ func TestKeysOfAFile(t *testing.T) {
 	}
 	if o := x.Outcomes["lambda=0"]; o["loss"] == nil || o["next"].([]any)[0].(map[string]any)["token"] != 1.0 {
 		t.Errorf("%v", x.Outcomes)
+	}
+}
+
+// λ is shown of each head as interventions leave it; what was not asked for is empty, as a list where the page takes one.
+func TestLambdaOfSomeHeads(t *testing.T) {
+	m := network(t, ref.New(), "diff")
+	q := Query{IDs: prompt(6), Rows: []int{2}}
+	plain := ask(t, m, q)
+	half := 0.5
+	q.Interventions = []layer.Intervention{{Lambda: &half, Heads: []int{1, 3}}}
+	changed := ask(t, m, q)
+	for i, h := range changed.Shown {
+		want := plain.Shown[i].Lambda
+		if h.Head%2 == 1 {
+			want *= half
+		}
+		if !(math.Abs(h.Lambda-want) <= 1e-6) || want == 0 || h.Lambdas != nil || h.Rows != nil || h.Maps != nil {
+			t.Errorf("layer %d, head %d: λ %g, want %g: %+v", h.Layer, h.Head, h.Lambda, want, h)
+		}
+	}
+	b, err := json.Marshal(plain)
+	if err != nil || !strings.Contains(string(b), `"next":[]`) {
+		t.Errorf("%s, %v", b, err)
 	}
 }

@@ -26,11 +26,13 @@ func TestFile(t *testing.T) {
 		if err := full.Complete(m.Config); err != nil {
 			t.Fatal(err)
 		}
-		cells := full.Cost().Cells
+		cells, tiled := full.Cost().Cells, full
+		tiled.Size, tiled.Next, tiled.Rows = 10, []int{T - 1}, []int{T - 1}
+		exact := tiled.Cost().Cells // tiles of ten rows fill it
 		for _, c := range []struct {
 			cells int
 			whole bool
-		}{{cells, true}, {cells - 1, false}, {cells / 2, false}, {0, false}} {
+		}{{cells, true}, {cells - 1, false}, {cells / 2, false}, {exact, false}, {exact - 1, false}, {0, false}} {
 			if err := f.Add(context.Background(), s, c.cells); err != nil {
 				t.Fatal(err)
 			}
@@ -43,6 +45,9 @@ func TestFile(t *testing.T) {
 				want.Next, want.Rows = []int{T - 1}, []int{T - 1}
 				for want.Size = T; want.Size > 1 && want.Cost().Cells > c.cells; want.Size-- {
 				}
+			}
+			if c.cells == exact && got.Tile != 2 || c.cells == exact-1 && got.Tile <= 2 {
+				t.Errorf("%s: tiles of %d tokens, %d cells allowed", arch, got.Tile, c.cells)
 			}
 			if r := ask(t, m, want); !reflect.DeepEqual(r, got.Reply) {
 				t.Errorf("%s of %d cells: the reply is not that of tiles of %d rows", arch, c.cells, want.Size)
