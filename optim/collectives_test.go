@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"antiphase/device"
 	"antiphase/device/ref"
 	"antiphase/dist"
 	"antiphase/dist/disttest"
@@ -73,6 +74,49 @@ func TestEveryCollectiveMayFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// told is a device that keeps something made from weights, and is told where other ranks' updates were written.
+type told struct {
+	device.Device
+	cols map[*tensor.Buffer]int
+}
+
+func (d *told) Wrote(x tensor.Tensor) { d.cols[x.Buf] += x.Cols }
+
+// Weights that are gathered from other ranks were not written by an op of this device: it is told of all of them, once
+// in every step. Whole moments leave nothing to gather.
+func TestDeviceLearnsOfGatheredWeights(t *testing.T) {
+	c := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 2, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}
+	for _, shard := range []bool{false, true} {
+		err := disttest.NewWorld(2, disttest.Options{}).Run(func(r dist.Comm) error {
+			d := &told{Device: ref.New(), cols: map[*tensor.Buffer]int{}}
+			m := modeltest.New(t, d, c, optim.Memory(layer.Memory{Train: true}, r, shard), 3)
+			o := optim.NewParallel(d, m, optim.Default(), optim.Team{Data: r, World: r}, shard)
+			s := optim.NewStepper(m, o, 1)
+			for step := 1; step <= 2; step++ {
+				clear(d.cols)
+				if _, _, err := s.Step(rows(2, 8), step, 1e-2); err != nil {
+					return err
+				}
+				for i, g := range m.Params.Groups {
+					want := 0
+					if shard {
+						want = g.W.Cols
+					}
+					if got := d.cols[g.W.Buf]; got != want {
+						t.Errorf("sharded %v, step %d, group %d: told of %d weights, want %d", shard, step, i, got, want)
+					}
+				}
+			}
+			s.Free()
+			o.Free()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
