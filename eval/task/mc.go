@@ -41,7 +41,7 @@ func init() {
 		norm := eval.Measure{Name: "acc_norm", Better: eval.Higher, Label: "accuracy, per character, %"}
 		t := eval.Task{Name: set.name, Group: "mc", Version: 3, Doc: set.doc,
 			Measures: []eval.Measure{acc, norm},
-			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question, which is faster; the harness draws new ones each time"}},
+			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question but those among them, which is faster; the harness draws new ones each time"}},
 			Beside:   set.single, // the paper's mean is of the other seven
 			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set) }}
 		switch {
@@ -75,6 +75,7 @@ func prepareMC(ctx context.Context, p *eval.Plan, set mcSet) (*eval.Job, error) 
 	j := &eval.Job{Chunk: 64, Config: map[string]any{"source": p.Source(set.test)}}
 	chance := 0.0
 	g := p.Rand("shots")
+	var order []int // of the examples
 	heads := make([]string, len(items))
 	for i := range items {
 		if err := ctx.Err(); err != nil {
@@ -83,10 +84,9 @@ func prepareMC(ctx context.Context, p *eval.Plan, set mcSet) (*eval.Job, error) 
 		q := &items[i]
 		j.IDs = append(j.IDs, fmt.Sprintf("%d %s", i, q.id))
 		if i == 0 || !p.Bool("same_shots") {
-			heads[i] = shotsText(g, pool, q, p.Shots)
-		} else {
-			heads[i] = heads[0]
+			order = g.Perm(len(pool))
 		}
+		heads[i] = shotsText(order, pool, q, p.Shots)
 		j.Gold = append(j.Gold, eval.Continuation{Context: heads[i] + q.context(q.gold), Text: " " + q.ending(q.gold)})
 		if !set.single {
 			chance += 1 / float64(q.choices()) / float64(len(items))
@@ -161,13 +161,13 @@ func (set *mcSet) load(ctx context.Context, p *eval.Plan) (items, pool []mcItem,
 	return items, pool, err
 }
 
-// shotsText is n solved examples, excluding the question itself.
-func shotsText(g *rand.Rand, pool []mcItem, q *mcItem, n int) string {
+// shotsText is the first n solved examples in an order, excluding the question itself.
+func shotsText(order []int, pool []mcItem, q *mcItem, n int) string {
 	if n <= 0 {
 		return ""
 	}
 	var b strings.Builder
-	for _, i := range g.Perm(len(pool)) {
+	for _, i := range order {
 		if pool[i].solved() == q.solved() {
 			continue
 		}

@@ -200,7 +200,7 @@ func TestShotsExcludeTheQuestion(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 1))
 	pool := []mcItem{{contexts: []string{"a"}, endings: []string{"1"}}, {contexts: []string{"b"}, endings: []string{"2"}}, {contexts: []string{"c"}, endings: []string{"3"}}}
 	for range 20 {
-		if text := shotsText(g, pool, &pool[1], 2); strings.Contains(text, "b 2") || !strings.HasSuffix(text, "\n\n") || strings.Count(text, "\n\n") != 2 {
+		if text := shotsText(g.Perm(len(pool)), pool, &pool[1], 2); strings.Contains(text, "b 2") || !strings.HasSuffix(text, "\n\n") || strings.Count(text, "\n\n") != 2 {
 			t.Fatalf("%q", text)
 		}
 	}

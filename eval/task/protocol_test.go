@@ -153,7 +153,7 @@ func TestPublishedF1(t *testing.T) {
 	}
 }
 
-// With same_shots every question has the first one's examples; otherwise new ones. Prompts that lose their beginning are
+// With same_shots every question has the first one's examples, but never itself; otherwise new ones. Prompts that lose their beginning are
 // counted: those with more tokens than the context and the last, which is only predicted.
 func TestShotsAndCuts(t *testing.T) {
 	heads := func(same string) (out []string) {
@@ -170,6 +170,17 @@ func TestShotsAndCuts(t *testing.T) {
 		t.Errorf("%d and %d kinds of examples", len(slices.Compact(one)), len(slices.Compact(many)))
 	}
 	dir := t.TempDir()
+	writeSet(t, dir, "mc/lambada_openai_test", `{"context": "a", "continuation": "1"}`, `{"context": "b", "continuation": "2"}`, `{"context": "c", "continuation": "3"}`, `{"context": "d", "continuation": "4"}`)
+	asked := map[string]int{}
+	for _, g := range prepared(t, lookup(t, "lambada_openai"), eval.Options{Data: dir, Shots: 2, Set: map[string]string{"lambada_openai.same_shots": "true"}}, 512).Gold {
+		head, own := g.Context[:len(g.Context)-1], g.Context[len(g.Context)-1:]
+		if asked[head]++; strings.Contains(head, own+g.Text) || strings.Count(head, "\n\n") != 2 {
+			t.Errorf("%q is asked after %q", own, head)
+		}
+	}
+	if len(asked) != 3 { // two are among the examples of the others
+		t.Errorf("%v", asked)
+	}
 	text := func(n int) string { return strings.Repeat("x", n-len(" yes")) } // with its answer n bytes
 	var rows []string
 	for _, n := range []int{400, 404, 405, 408, 500} { // 4 bytes are a token

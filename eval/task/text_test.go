@@ -93,7 +93,7 @@ func TestShotsAreCounted(t *testing.T) {
 		pool = append(pool, mcItem{contexts: []string{fmt.Sprint("q", i)}, endings: []string{"a"}})
 	}
 	for n := range 6 {
-		text := shotsText(rand.New(rand.NewPCG(1, uint64(n))), pool, &pool[0], n)
+		text := shotsText(rand.New(rand.NewPCG(1, uint64(n))).Perm(len(pool)), pool, &pool[0], n)
 		seen := map[string]bool{}
 		for _, s := range strings.Split(strings.TrimSuffix(text, "\n\n"), "\n\n") {
 			seen[s] = true
