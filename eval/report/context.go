@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"antiphase/eval/task"
@@ -20,6 +21,11 @@ func contextSection(p *Page) (section, error) {
 		}
 		if len(models) == 0 {
 			continue // rows may come without what figures need
+		}
+		for _, m := range models {
+			if err := contextFits(&m, q.Task); err != nil {
+				return s, err
+			}
 		}
 		var layers, lengths []series
 		g := grid{ID: slug("context " + titles[q.Question]), Title: titles[q.Question], left: 1, Note: "least and largest are those of any head and position; gain is the largest factor of the norm over heads",
@@ -56,4 +62,14 @@ func contextSection(p *Page) (section, error) {
 		s.Tables = append(s.Tables, g)
 	}
 	return s, nil
+}
+
+// contextFits checks that all lists of a detail are as long as its ends.
+func contextFits(m *shown[task.ContextDetail], name string) error {
+	want := len(m.Detail.Ends)
+	err := fits(m.Name, name, "bounds", len(m.Detail.Bound), want)
+	for _, row := range m.Detail.Grid {
+		err = cmp.Or(err, fits(m.Name, name, "positions of a layer", len(row), want))
+	}
+	return err
 }

@@ -86,6 +86,14 @@ func detailsOf[T any](e *eval.Evaluation, question string) ([]shown[T], error) {
 	return out, nil
 }
 
+// fits is the error of a detail that has n of something and should have another number.
+func fits(model, task, what string, n, want int) error {
+	if n == want {
+		return nil
+	}
+	return fmt.Errorf("%s: detail of %s: it has %d %s, want %d", model, task, n, what, want)
+}
+
 // figure is a drawing with its data; both can be saved from the page.
 type figure struct {
 	ID, Title, Note string

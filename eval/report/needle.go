@@ -93,7 +93,8 @@ func needleRows(_ *eval.Evaluation, q *eval.Result, sides []eval.Side) []line {
 		for _, m := range s.Models {
 			r, ok := m.Find(q.Question)
 			var g task.NeedleGrid
-			if !ok || json.Unmarshal(r.Detail, &g) != nil || len(g.Lengths) != 1 || len(g.Cells["bound"]) != len(g.Depths) {
+			if !ok || json.Unmarshal(r.Detail, &g) != nil || len(g.Lengths) != 1 || len(g.Cells["bound"]) != len(g.Depths) ||
+				slices.ContainsFunc(g.Cells["bound"], func(row []eval.Mean) bool { return len(row) == 0 }) {
 				continue
 			}
 			x.measure = "at depths " + percents(g.Depths)

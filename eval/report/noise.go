@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"antiphase/eval/task"
@@ -20,6 +21,15 @@ func noiseSection(p *Page) (section, error) {
 		}
 		if len(models) == 0 {
 			continue // rows may come without what figures need
+		}
+		for _, m := range models {
+			err := fits(m.Name, q.Task, "curves", len(m.Detail.Curves), len(models[0].Detail.Curves))
+			for _, c := range m.Detail.Curves {
+				err = cmp.Or(err, fits(m.Name, q.Task, "scores of "+c.Kind, len(c.Scores), len(c.Doses)))
+			}
+			if err != nil {
+				return s, err
+			}
 		}
 		g := grid{ID: slug("noise " + titles[q.Question]), Title: "Score over all doses, %: " + titles[q.Question], left: 1, Note: "± one standard error",
 			Rows: [][]string{{"noise"}}}
