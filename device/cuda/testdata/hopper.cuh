@@ -364,10 +364,13 @@ static void bulkWaitRead() { emu::bulkDone(false); }
 static void bulkWait() { emu::bulkDone(true); }
 static void proxyFenceGlobal() {}
 static void tmaPrefetch(const TensorMap*) {}
-static void proxyFence() {
-  for (auto& w : emu::writers)
-    if (w == emu::current + 1) w = 0;
+namespace emu {
+static void fenced(u32 from, u32 to) { // this thread's writes to these blocks of the cluster
+  for (u32 i = from * SPAN / 16; i < to * SPAN / 16; i++)
+    if (writers[i] == current + 1) writers[i] = 0;
 }
+}  // namespace emu
+static void proxyFence() { emu::fenced(emu::rank(), emu::rank() + 1); }
 template <int R> static void registersDown() {
   static_assert(R >= 24 && R <= 256 && R % 8 == 0, "setmaxnreg takes no such number");
 }

@@ -14,5 +14,5 @@ static void stPeer(u32 at, u32 x) { stShared(at, x); }
 static u32 ldPeer(u32 at) { return *(u32*)sharedPtr(at, 4); }
 static void barArrivePeer(u32 bar) { barArrive(bar); }
 static void barWaitPeer(u32 bar, int parity) { barWaitWarp(bar, parity); }
-static void proxyFencePeer() { proxyFence(); }
+static void proxyFencePeer() { emu::fenced(0, 2); }
 static void pairSync() { emu::yield(emu::CLUSTER); }
