@@ -164,6 +164,7 @@ func Open(dev device.Device, dir string, mem layer.Memory) (*model.Model, *Folde
 		err = fmt.Errorf("model folder %s: %d parameters got no values", dir, left)
 	}
 	if err != nil {
+		m.Free()
 		return nil, nil, err
 	}
 	return m, f, nil

@@ -83,6 +83,15 @@ func TestBuffersAreFreed(t *testing.T) {
 	if mustRun(t, r, opt); d.n != 0 {
 		t.Errorf("finished: %d buffers are left", d.n)
 	}
+	saved, err := Open(opt.Dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer saved.Close()
+	saved.Recipe.Model.Layers++
+	if m, err := saved.Model(d); err == nil || m != nil || d.n != 0 {
+		t.Errorf("a model without all weights: %d buffers are left, %v", d.n, err)
+	}
 	lost := errors.New("lost")
 	opt.Dir, opt.Begin = t.TempDir(), &Begin{Parent: func() (*Parent, error) { return nil, lost }}
 	if _, err := Run(t.Context(), r, opt); !errors.Is(err, lost) || d.n != 0 {

@@ -93,5 +93,9 @@ func (s *Saved) Model(d device.Device) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, m.Load(s.Weights)
+	if err := m.Load(s.Weights); err != nil {
+		m.Free()
+		return nil, err
+	}
+	return m, nil
 }
