@@ -185,12 +185,16 @@ func TestSmallCache(t *testing.T) {
 	r := newRig(t, setup{Options: infer.Options{Slots: 4, PageSize: 4, CacheTokens: 96}})
 	rnd := rand.New(rand.NewPCG(17, 18))
 	ample := newRig(t, setup{})
+	asked := make([]fieldsOf, 24)
+	want := make([]answer, len(asked))
+	for i := range asked { // first, so that those below come together
+		asked[i] = fieldsOf{"prompt": randomIDs(rnd, 10+rnd.IntN(40)), "max_tokens": 40, "seed": i, "logprobs": 1}
+		want[i] = ample.ask(asked[i])
+	}
 	var wg sync.WaitGroup
-	for i := range 24 {
-		q := fieldsOf{"prompt": randomIDs(rnd, 10+rnd.IntN(40)), "max_tokens": 40, "seed": i, "logprobs": 1}
-		want := ample.ask(q)
+	for i, q := range asked {
 		wg.Go(func() {
-			if d := cmp.Diff(want, r.ask(q)); d != "" {
+			if d := cmp.Diff(want[i], r.ask(q)); d != "" {
 				t.Errorf("request %d: %s", i, d)
 			}
 		})
