@@ -50,3 +50,20 @@ func TestEstimateExactly(t *testing.T) {
 		t.Errorf("%d bytes, a sample of %d, %v", e.Bytes, len(e.Sample), err)
 	}
 }
+
+// A folder of two kinds is exact if both were read whole; either may be the one that was cut.
+func TestEstimateOfKinds(t *testing.T) {
+	long, short := prose(100_000), []byte("short")
+	for _, c := range []struct {
+		a, b  []byte
+		whole bool
+	}{{short, short, true}, {long, short, false}, {short, long, false}, {long, long, false}} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "a.txt"), c.a)
+		write(t, filepath.Join(dir, "b.txt.gz"), gz(c.b))
+		e, err := EstimateText(t.Context(), open(t, dir), 1<<20)
+		if err != nil || e.Whole != c.whole {
+			t.Errorf("%d and %d bytes of text: whole %v, %v; want %v", len(c.a), len(c.b), e.Whole, err, c.whole)
+		}
+	}
+}

@@ -290,7 +290,8 @@ func TestRefusedSchemas(t *testing.T) {
 	many := `{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"null"},`, 5000), ",") + `]}`
 	for _, s := range []string{``, `nonsense`, `{`, `[]`, `3`, `{"type":"strin"}`, `{"type":[]}`, `{"type":3}`, `{"pattern":"a+"}`, `{"type":"string","format":"date"}`,
 		`{"type":"integer","minimum":3}`, `{"not":{}}`, `{"$ref":"#"}`, `{"$ref":"#/nowhere"}`, `{"$ref":"http://a/b"}`, `{"anyOf":[]}`, `{"anyOf":[{"$ref":"#"}]}`, `{"anyOf":[{"$ref":"#"},{"type":"null"}]}`,
-		`{"enum":[]}`, `{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`, `{"type":"string","minLength":5,"maxLength":4}`, `{"type":"string","maxLength":-1}`, `{"type":"string","maxLength":1e9}`,
+		`{"enum":[]}`, `{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`, `{"type":"object","properties":{"n":{"const":0},"a":{"$ref":"#"}},"required":["n","a"]}`,
+		`{"type":"array","prefixItems":[{"const":0},{"$ref":"#"}],"minItems":2}`, `{"type":"string","minLength":5,"maxLength":4}`, `{"type":"string","maxLength":-1}`, `{"type":"string","maxLength":1e9}`,
 		`{"oneOf":[{"type":"string"},{"type":"string","maxLength":2}]}`, `{"allOf":[{"type":"string"},{"maxLength":2}]}`, `{"type":"object","required":["a"],"additionalProperties":false}`, `{"type":"string","enum":[1]}`, `false`,
 		`{"type":"object","properties":{"a":false},"required":["a"]}`, deep, many, `{"type":"array","minItems":3,"prefixItems":[true],"items":false}`, `{} {}`, strings.Repeat("[", 300)} {
 		b, err := newBuilder([]byte(s), Limits{})

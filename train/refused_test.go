@@ -28,8 +28,9 @@ import (
 // candidates.
 func TestFitOfNothing(t *testing.T) {
 	types := device.Types{Act: tensor.F32, Stat: tensor.F32}
-	r := nano(t, "diff", "train.batch=8", "train.micro_batch=1") // two heads: tp is 1 or 2
-	for ranks, want := range map[int]Layout{1: {Data: 1, Tensor: 1}, 2: {Data: 1, Tensor: 2}, 4: {Data: 2, Tensor: 2, Shard: true}, 8: {Data: 4, Tensor: 2, Shard: true}} {
+	r := nano(t, "diff", "train.batch=120", "train.micro_batch=1") // two heads: tp is 1 or 2
+	for ranks, want := range map[int]Layout{1: {Data: 1, Tensor: 1}, 2: {Data: 1, Tensor: 2}, 3: {Data: 3, Tensor: 1, Shard: true},
+		4: {Data: 2, Tensor: 2, Shard: true}, 5: {Data: 5, Tensor: 1, Shard: true}, 6: {Data: 3, Tensor: 2, Shard: true}, 8: {Data: 4, Tensor: 2, Shard: true}} {
 		got := Fit(r, types, ranks, 0)
 		if got != want || got.Ranks() != ranks {
 			t.Errorf("%d ranks: %v, want %v", ranks, got, want)

@@ -1,6 +1,9 @@
 package chat
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // Operators, filters, statements and printed values give what jinja2 3.1 gives (with the tojson of transformers); what
 // raises an exception there fails here.
@@ -66,6 +69,40 @@ func TestExpressions(t *testing.T) {
 		`{% set 'x' = 1 %}`,
 	} {
 		fails(t, source)
+	}
+}
+
+// range gives start, start + step, … as long as they are before stop in the direction of the step, as Python's does.
+func TestEveryRange(t *testing.T) {
+	for start := -4; start <= 4; start++ {
+		for stop := -4; stop <= 4; stop++ {
+			for step := -5; step <= 5; step++ {
+				if step == 0 {
+					continue
+				}
+				want := "["
+				for i := start; i < stop && step > 0 || i > stop && step < 0; i += step {
+					want += fmt.Sprint(i) + " "
+				}
+				source := fmt.Sprintf("[{%% for i in range(%d, %d, %d) %%}{{ i }} {%% endfor %%}", start, stop, step)
+				if got, err := render(source, Conversation{}); err != nil || got != want {
+					t.Errorf("%s gives %q, %v; want %q", source, got, err, want)
+				}
+			}
+		}
+	}
+}
+
+// Widths and precisions of texts count characters, whatever their bytes.
+func TestFormatsCountCharacters(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{ '%.0s|%.1s|%.3s|%.4s|%.9s' % ('éß😀x', 'éß😀x', 'éß😀x', 'éß😀x', 'éß😀x') }}`:           `|é|éß😀|éß😀x|éß😀x`,
+		`{{ '{:.0}|{:.1}|{:.3}|{:.4s}|{:.9}'.format('éß😀x', 'éß😀x', 'éß😀x', 'éß😀x', 'éß😀x') }}`: `|é|éß😀|éß😀x|éß😀x`,
+		`{{ '%3s|%-3s|%4.1s' % ('é', 'ß', '😀x') }}`:                                             `  é|ß  |   😀`,
+		`{{ '{:3}|{:>3}|{:é^5}|{:4.1}|'.format('é', 'ß', '😀', 'ßx') }}`:                         `é  |  ß|éé😀éé|ß   |`,
+		`{{ 'é'.center(4, 'ß') }}|{{ '😀'.ljust(3, 'é') }}|{{ 'é'.rjust(3) }}`:                   `ßéßß|😀éé|  é`,
+	} {
+		gives(t, source, want)
 	}
 }
 
