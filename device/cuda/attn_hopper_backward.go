@@ -29,7 +29,6 @@ type hopperBackward struct {
 	loop    bool // blocks stay, one for each SM
 	held    bool // K and V are fragments in registers
 	skip    bool // a warpgroup leaves out a tile that sees none of its keys
-	pairs   bool // clusters of two blocks, one for dQ of each map (kernels/attn_hopper_grads.cuh)
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -53,13 +52,6 @@ func (s attnShape) fastest() hopperBackward {
 	case attnShape{2, 1, 128, 128}:
 		t.fill, t.loop = true, true
 	}
-	return t
-}
-
-// inPairs is t in clusters of two blocks. The other block's keys take half of the area; dQ is half, too.
-func (t hopperBackward) inPairs() hopperBackward {
-	t.pairs = true
-	t.copied /= 2
 	return t
 }
 
@@ -100,7 +92,7 @@ func (t hopperBackward) panel(s attnShape) int {
 }
 
 // shared is the shared memory of a block: K and V, two stages of Q, those of dO, dSᵀ, the warpgroups' exchange buffers,
-// dQ for the copy engine, two stages of statistics, barriers, the ticket or tickets; in pairs the other block's keys too.
+// dQ for the copy engine, two stages of statistics, barriers, the ticket or tickets.
 func (t hopperBackward) shared(s attnShape) int {
 	const stages, piece, word = 2, 2048, 8
 	stats, exchange := 2, 0
@@ -113,9 +105,6 @@ func (t hopperBackward) shared(s attnShape) int {
 	if t.loop {
 		exchange += ticketBytes
 	}
-	if t.pairs {
-		exchange += t.keys()*s.d*2 + 2*word
-	}
 	return t.keys()*(s.keys*s.d+s.dv)*2 + stages*t.queries*s.maps*s.d*2 + t.outs*t.queries*s.dv*2 +
 		t.buffers*s.maps*t.keys()*t.queries*2 + exchange + 2*t.areas*t.copied*piece + stages*stats*t.queries*4 +
 		(1+2*stages+2*t.outs)*word + word
@@ -124,7 +113,7 @@ func (t hopperBackward) shared(s attnShape) int {
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("WEAVE", int(flag(t.weave))), define("QUERIES", t.queries),
 		define("BUFFERS", t.buffers), define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("AREAS", t.areas),
-		define("FILL", int(flag(t.fill))), define("HELD_KEYS", int(flag(t.held))), define("SKIP", int(flag(t.skip))), define("PAIRS", int(flag(t.pairs))),
+		define("FILL", int(flag(t.fill))), define("HELD_KEYS", int(flag(t.held))), define("SKIP", int(flag(t.skip))),
 		define("SHARED", t.shared(s)), define("ADDS", t.adds), define("LOOP", int(flag(t.loop))))
 }
 
@@ -171,13 +160,8 @@ func (d *backwardAttention) backwardHopper(c *attnCall, s attnShape, k *hopperKe
 	a.Counts, a.Ticket = m.count, m.count+uint64(counters-4)
 	a.DK, a.DV, a.LdDK, a.LdDV = ptr(c.dk), ptr(c.dv), int64(c.dk.Ld), int64(c.dv.Ld)
 	a.T, a.Heads, a.Groups, a.Scale, a.Self = int32(c.T), int32(c.Heads), int32(c.Groups), float32(c.Scale), k.self
-	blocks := 1 // of a cluster
-	if t.pairs {
-		blocks = 2
-	}
-	keys := ceil(c.T, blocks*t.keys())
-	grid := blocks * keys * c.B * c.Groups
-	a.Items, a.Last = int32(c.B*c.Groups), lastItems(d.info.SMs/blocks, keys, c.B*c.Groups)
+	keys, grid := ceil(c.T, t.keys()), ceil(c.T, t.keys())*c.B*c.Groups
+	a.Items, a.Last = int32(c.B*c.Groups), lastItems(d.info.SMs, keys, c.B*c.Groups)
 	if t.loop {
 		grid = min(grid, d.info.SMs)
 	}

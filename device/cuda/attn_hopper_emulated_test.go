@@ -130,14 +130,3 @@ func TestEmulatedHopperTurns(t *testing.T) {
 		sameForward(t, d, s, &k, 200)
 	}
 }
-
-// TestEmulatedHopperPairs: backward kernels of pairs of blocks, on the CPU, with a last pair of one block.
-func TestEmulatedHopperPairs(t *testing.T) {
-	if !long() {
-		t.Skip("kernels under trial: ANTIPHASE_TEST_LONG=1 runs them")
-	}
-	d := emulatedDevice(t)
-	defer d.Close()
-	pairsAgree(t, d, inPairs[:1], 1, 130) // a pair, and one block of another
-	pairsAgree(t, d, inPairs[1:], 1, 200)
-}

@@ -3,7 +3,6 @@ package cuda
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 
 	"antiphase/device/devicetest"
@@ -53,7 +52,7 @@ func TestHopperShapes(t *testing.T) {
 			t.Errorf("%+v: forward holds %d of %d registers", s, held, f.consumer)
 		}
 		b := k.back
-		for _, b := range append(s.backwards(), s.pairs()...) {
+		for _, b := range s.backwards() {
 			if b.shared(s) > mostShared {
 				t.Errorf("%+v: backward %+v wants %d bytes of shared memory", s, b, b.shared(s))
 			}
@@ -191,22 +190,18 @@ func sameForward(t *testing.T, d *Device, s attnShape, k *hopperKernels, rows in
 	}
 }
 
-// withBackward is the shape's kernels with another backward kernel, which it registers.
-func (s attnShape) withBackward(b hopperBackward) hopperKernels {
-	k, options := hopperShapes[s], b.options(s)
-	k.back = b
-	k.backward, k.queries = hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
-		hopperOf("attn_hopper_backward", "attn_hopper_queries", options...)
-	return k
-}
-
 // madeBackwards registers the ways to build backward kernels that add in order.
 func madeBackwards(shapes []attnShape) map[attnShape][]hopperKernels {
 	made := map[attnShape][]hopperKernels{}
 	for _, s := range shapes {
 		for _, b := range s.backwards() {
 			if b.adds == ordered {
-				made[s] = append(made[s], s.withBackward(b))
+				k := hopperShapes[s]
+				options := b.options(s)
+				k.back = b
+				k.backward, k.queries = hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
+					hopperOf("attn_hopper_backward", "attn_hopper_queries", options...)
+				made[s] = append(made[s], k)
 			}
 		}
 	}
@@ -246,56 +241,4 @@ func TestHopperBackwards(t *testing.T) {
 	for _, s := range hopperOrder() {
 		t.Run(s.String(), func(t *testing.T) { sameBackwards(t, d, s, made[s], 1000) })
 	}
-}
-
-// inPairs are the kernels of pairs of blocks.
-var inPairs = func() (all []hopperKernels) {
-	for _, b := range pairShape.pairs() {
-		all = append(all, pairShape.withBackward(b))
-	}
-	return all
-}()
-
-// pairsAgree holds some of them to the general kernels.
-func pairsAgree(t *testing.T, d *Device, some []hopperKernels, b, rows int) {
-	t.Helper()
-	table := hopperShapes[pairShape]
-	defer func() { hopperShapes[pairShape] = table }()
-	for _, k := range some {
-		hopperShapes[pairShape] = k
-		hopperAgrees(t, d, pairShape, b, rows)
-	}
-}
-
-// TestHopperPairs does so on a GPU, also with a last pair of one block and with short sequences.
-func TestHopperPairs(t *testing.T) {
-	d := gpu(t, func(line string) { // of the compiler: C75.. are products that it serialises
-		if strings.Contains(line, "C75") {
-			t.Log(line)
-		}
-	})
-	if d.info.Major != 9 {
-		t.Skipf("%s is no Hopper", d.Name())
-	}
-	for _, rows := range []int{1, 64, 130, 1000, 2048} {
-		t.Run(fmt.Sprint(rows), func(t *testing.T) { pairsAgree(t, d, inPairs, 2, rows) })
-	}
-	for _, k := range inPairs {
-		u := d.drv.Usage(d.funcs[k.backward].fn)
-		t.Logf("%v: %d registers, %d bytes local", k.back, u.Registers, u.Local)
-	}
-}
-
-// TestPairLaunch: two blocks for each pair of key tiles, also where the last pair has one.
-func TestPairLaunch(t *testing.T) {
-	table := hopperShapes[pairShape]
-	hopperShapes[pairShape] = inPairs[0]
-	defer func() { hopperShapes[pairShape] = table }()
-	d, drv := fakeDevice(t)
-	d.wgmma = true
-	c := launchCase{"V1 in pairs", func(d *Device) {
-		a, g := diffOn(d, 1, 130, 8, 8, 128, 256, 2)
-		d.DiffAttentionBackward(a, g)
-	}, []string{"attention_prepare 12,1,1 × 256 + 0", "attn_hopper_backward 32,1,1 × 384 + 232016", "attn_hopper_queries 3,8,1 × 256 + 0"}}
-	c.holds(t, d, drv)
 }

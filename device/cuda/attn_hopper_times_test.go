@@ -25,9 +25,6 @@ func (s attnShape) variants() []hopperVariant {
 	for _, b := range s.backwards() {
 		all = append(all, hopperVariant{b.String(), k.tile, b})
 	}
-	for i, b := range s.pairs() {
-		all = append(all, hopperVariant{[]string{"pairs", "pairs, two rounds"}[i], k.tile, b})
-	}
 	for _, o := range map[attnShape][]hopperForward{
 		{1, 1, 64, 64}: {{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240},
 			{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
@@ -71,21 +68,6 @@ func (s attnShape) backwards() (all []hopperBackward) {
 		}
 	}
 	return all
-}
-
-// pairShape is the shape of the trial: V1, heads of 128.
-var pairShape = attnShape{2, 2, 128, 256}
-
-// pairs are the backward kernels under trial: two blocks share dQ, half of it added by threads, or all by the copy engine in
-// two rounds.
-func (s attnShape) pairs() []hopperBackward {
-	if s != pairShape {
-		return nil
-	}
-	one := hopperShapes[s].back.inPairs()
-	two := one
-	two.rounds = 2
-	return []hopperBackward{one, two}
 }
 
 // String names what differs from kernel to kernel.

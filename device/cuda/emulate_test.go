@@ -269,7 +269,7 @@ func emulatedDevice(t testing.TB) *Device {
 		t.Fatal(err)
 	}
 	d.replace = map[string]string{}
-	for _, name := range []string{"ptx.cuh", "attn_ptx.cuh", "hopper.cuh", "pair.cuh"} {
+	for _, name := range []string{"ptx.cuh", "attn_ptx.cuh", "hopper.cuh"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,6 @@
 #   tools/gpu/hopper.sh chunks     prompts over pages against rows one by one
 #   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
 #   tools/gpu/hopper.sh adopted    kernels that have become the default: results alone
-#   tools/gpu/hopper.sh trial      backward in pairs of blocks: build, results, memcheck, then times in turns with the table's kernels
 #   tools/gpu/hopper.sh bytes      decoding with a cache of bytes, tokens/s beside bf16, and its ops
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh profile    what bounds the cached kernel at batch 64 and the backward kernels, by ncu
@@ -128,14 +127,6 @@ adopted() {
   status "bytes" 60 "$bin" -test.run 'TestBytes$|TestDecode$'
   status "joined" 60 "$bin" -test.run 'TestJoined$'
   status "ring and warps" 60 "$bin" -test.run 'TestClassifyRing$|TestNormWarps$'
-}
-
-# The kernels under trial, V1 at d = 128 backward.
-trial() {
-  timeout -k 5 90 "$bin" -test.v -test.run 'TestHopperPairs$' 2>&1 | grep -E '^ *--- |C75|local|rror|panic' | cut -c1-220
-  [ "${PIPESTATUS[0]}" = 0 ] || return
-  status "pairs memcheck" 100 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestHopperPairs/130$'
-  ANTIPHASE_TEST_VARIANTS='^(table|no adds|pairs.*)$' ANTIPHASE_TEST_TIMES=1 timeout -k 5 60 "$bin" -test.run 'TestHopperTimes/22_128_256' | grep -vE '^(ok|PASS)'
 }
 
 # Decoding with keys and values in bf16 and in bytes.
@@ -278,7 +269,6 @@ all() {
   dir=$(mktemp -d)
   : >"$dir/order"
   part adopted 30 90 adopted
-  part trial 60 200 trial
   part peer-830m 90 170 peer 830m
   part peer-1.4b 100 200 peer 1.4b
   part peer-160m 100 240 peer 160m
@@ -306,9 +296,9 @@ peer | decode)
   [[ "$1 ${2:-}" =~ ^(peer\ (160m|830m|1.4b)|decode\ (160m|830m))$ ]] || { echo "$0 $1: of which size? peer takes 160m, 830m and 1.4b, decode 160m and 830m" >&2; exit 2; }
   "$@"
   ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | adopted | trial | bytes | small | large | profile | budget | long) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | adopted | bytes | small | large | profile | budget | long) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, adopted, trial, bytes, small, large, profile, budget, peer, decode and long" >&2
+  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, adopted, bytes, small, large, profile, budget, peer, decode and long" >&2
   exit 2
   ;;
 esac

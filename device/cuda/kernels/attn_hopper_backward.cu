@@ -14,7 +14,6 @@
 // one map, is formed by warpgroup i from both warpgroups' dSᵀ, which has two buffers: one barrier a tile. SPLIT 1 (V1,
 // heads of 96 and 128, whose sums fill the registers): both share 64 keys; warpgroup i has map i: S_i, dK_i, dQ_i, half
 // of dV's columns, and dP, which both form. They hand each other P_1 and λ·P_2 through shared memory as fp16.
-// PAIRS: attn_hopper_grads.cuh.
 //
 // dQ is summed over key tiles in a fixed order, as in attn_backward.cuh: fragments in fp32 memory, one counter for a
 // query tile and head, blocks from a ticket, each starting on its own diagonal; attn_hopper_queries turns fragments
@@ -28,12 +27,10 @@
 #include "hopper_tile.cuh"
 #include "hopper_args.cuh"
 #include "hopper_order.cuh"
-#include "pair.cuh"
 
 constexpr int D = HEAD, DV = VALUE, THREADS = 384, BM = QUERIES, BN = SPLIT ? 64 : 128, STAGES = 2;
 constexpr int UNITS = BM / 64; // a unit is 64 queries, whose dQ of one map is PIECES pieces of 2 KB
-constexpr int PIECES = D / 8, PIECE = 2048, SHARE = PIECES / (1 + PAIRS); // pieces that a warpgroup forms
-constexpr int BLOCKKEYS = BN * (1 + PAIRS); // of the block, or of its pair
+constexpr int PIECES = D / 8, PIECE = 2048;
 constexpr int HELD = SPLIT ? 1 : KEYS;  // key heads whose dK a warpgroup sums
 constexpr int COLS = SPLIT ? DV / 2 : DV;  // columns of dV that it sums
 constexpr int OWN = SPLIT ? 1 : MAPS;  // maps that it forms
@@ -53,11 +50,11 @@ typedef TileOf<BN, BM> TileS;  // dSᵀ of one map
 constexpr int STATS = MAPS == 1 ? 2 : 5;  // of a row: LSE·log2 e, Δ; or LSE1, LSE2, Δ1, Δ2, λ
 constexpr int ROOM = MAPS == 1 ? 2 : 8;  // floats of a row in memory
 constexpr int STAGE = MAPS * TileQ::BYTES, STATBYTES = STATS * BM * 4;
-constexpr int AT_V = (KEYS + PAIRS) * TileK::BYTES, AT_STAGE = AT_V + TileV::BYTES, AT_O = AT_STAGE + STAGES * STAGE,
+constexpr int AT_V = KEYS * TileK::BYTES, AT_STAGE = AT_V + TileV::BYTES, AT_O = AT_STAGE + STAGES * STAGE,
               AT_S = AT_O + OUTS * TileO::BYTES;
 constexpr int AT_X = AT_S + BUFFERS * MAPS * TileS::BYTES, AT_DQ = AT_X + SPLIT * 2 * 8192,
               AT_STATS = AT_DQ + 2 * AREAS * COPIED * PIECE, AT_BAR = AT_STATS + STAGES * STATBYTES;
-constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS + LOOP + 2 * PAIRS, AT_FREE = AT_BAR + 8 * (BARRIERS - 1),
+constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS + LOOP, AT_FREE = AT_BAR + 8 * (BARRIERS - 1),
               AT_TICKET = AT_BAR + 8 * BARRIERS;
 static_assert(AT_TICKET + (LOOP ? TICKETS : 8) == SHARED, "attn_hopper_backward.go counts shared memory differently");
 static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
@@ -221,7 +218,37 @@ __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w,
   pin(dp);
 }
 
-#include "attn_hopper_grads.cuh"
+// dS of the warpgroup's maps: to shared memory, and into dK, still in flight.
+__device__ __forceinline__ void formGrads(u32 stage, u32 stats, u32 grads, Sums& sums, Packed (&ds)[OWN],
+                                          const Scores& dp, const Thread& me) {
+#pragma unroll
+  for (int i = 0; i < OWN; i++) {
+    const int map = SPLIT ? me.wg : i;
+    gradScores(ds[i], dp, me, stats + (MAPS + map) * (BM * 4), map == 1 ? -1.f : 1.f);
+    storeGrads(ds[i], grads + map * TileS::BYTES, me);
+  }
+  proxyFence();
+  mmaFence();
+#pragma unroll
+  for (int i = 0; i < OWN; i++)
+    addHeld<TileQ>(sums.dk[HELD == 2 ? i : 0], ds[i], stage + (SPLIT ? me.wg : i) * TileQ::BYTES, 0);
+  mmaCommit();
+}
+
+// SKIP: whether all queries of the tile come before the warpgroup's keys, so that its P and dS are 0: the first tile of
+// the second warpgroup.
+static_assert(!SKIP || (!SPLIT && BUFFERS == 2), "a warpgroup that skips a tile has nothing else to wait for");
+__device__ __forceinline__ bool isBefore(const Walk& w, const Thread& me) {
+  return w.m * BM + BM - 1 < w.n * BN + me.row;
+}
+__device__ __forceinline__ void skipTile(const Rings& ring, int n, u32 grads, const Thread& me) {
+  const Packed none = {};
+  ring.q.wait(n), ring.o.wait(n);
+#pragma unroll
+  for (int i = 0; i < OWN; i++) storeGrads(none, grads + i * TileS::BYTES, me);
+  proxyFence();
+}
+
 #if WEAVE
 #include "attn_hopper_weave.cuh"
 #endif
@@ -278,17 +305,17 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
       skipTile(ring, n, grads, me);
     } else {
 #if WEAVE
-      if (STAGEDPIECES < SHARE) seen = loadRelaxed(counter);
+      if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
       weaveTile(p, w, base, ring, n, stats, grads, keys, sums, wt, ds, me);
 #else
       Scores dp;
       formTile(p, w, base, ring, n, stats, keys, sums, wt, ds, dp, me);
-      if (STAGEDPIECES < SHARE) seen = loadRelaxed(counter);
+      if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
       if (!SPLIT && BUFFERS == 1 && n > 0) {
         if (FILL) barrierOf(FREE + wg, 160);
         barrierOf(READ + 1 - wg, FILL ? 160 : 256);
       }
-      formGrads(base, ring.q.tile(n), stats, grads, n, sums, ds, dp, me);
+      formGrads(ring.q.tile(n), stats, grads, sums, ds, dp, me);
 #endif
     }
     if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane); // early: the next dO has no other place
@@ -302,7 +329,7 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
     for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
     if (OUTS == 2) ring.o.release(n, me.lane);
     ring.q.release(n, me.lane);
-    if (share.mine) addQueries(p, w, base, grads, seen, counter, share, n, past.staged, me), past.staged++;
+    if (share.mine) addQueries(p, w, base, grads, seen, counter, share, past.staged, me), past.staged++;
     more = w.next(heads);
   }
   if (COPIED == 0) {
@@ -325,7 +352,7 @@ __device__ __forceinline__ void consume(const HopperBackward& p, int wg, u32 bas
   for (int i = max(0, past.staged - AREAS); COPIED > 0 && i < past.staged; i++) barrierOf(areaBarrier(FREE, wg, i), 160);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_PAIRS
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attn_hopper_backward(const __grid_constant__ HopperBackward arg) {
   const HopperBackward& p = INDIRECT ? *(const HopperBackward*)arg.self : arg;
   const u32 base = sharedTiles(), barK = base + AT_BAR;
@@ -335,11 +362,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_PAIRS
     barInit(barK, 1);
     ring.q.init(8), ring.o.init(8);
     if (LOOP) barInit(base + AT_FREE, 8), ticketsAt(base + AT_TICKET).init(COPIED > 0 ? 10 : 8);
-    if (PAIRS) initPair(base);
     barInitDone();
-    if (!LOOP && !(PAIRS && pairRank())) stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
+    if (!LOOP) stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
   }
-  if (PAIRS) beginPair(base);
   __syncthreads();
   const int wg = warpgroup();
   if (wg == 0) {
@@ -355,7 +380,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_PAIRS
     registersUp<240>();
     consume(p, wg - 1, base, barK, ring);
   }
-  if (PAIRS) pairSync(); // the other block still arrives at barriers of this one
 }
 
 // dQ from fragments to rows: block (unit, head, sequence), a warpgroup for each map.

@@ -1,30 +1,27 @@
 // dQ of attn_hopper_backward.cu: whose share a warpgroup forms, and how it is added in order, by threads or by the copy engine.
-// Whose dQ a warpgroup forms at the n-th tile: of a map, of one of its units, of every second tile, or half of the columns
-// of the map that is the block's in its pair.
+// Whose dQ a warpgroup forms at the n-th tile: of a map, of one of its units, or of every second tile.
 struct Share {
   bool mine;
   int map, unit;
   i64 at;  // of the unit and map among all
 };
 __device__ __forceinline__ Share shareOf(const HopperBackward& p, const Walk& w, int n, int wg) {
-  const int tiles = (p.t + BM - 1) / BM, map = PAIRS ? pairRank() : MAPS == 2 ? wg : 0, unit = UNITS == 2 ? wg : 0;
+  const int tiles = (p.t + BM - 1) / BM, map = MAPS == 2 ? wg : 0, unit = UNITS == 2 ? wg : 0;
   const i64 at = (((i64)(w.b * p.heads + w.h) * tiles + w.m) * UNITS + unit) * MAPS + map;
   return {MAPS == 2 || UNITS == 2 || (n & 1) == wg, map, unit, at};
 }
 
-// Key tiles that come before this one in the sum of dQ: those with later keys, or those with earlier ones. With PAIRS pairs
-// of them, each of which counts twice: both warpgroups add columns of their own.
+// Key tiles that come before this one in the sum of dQ: those with later keys, or those with earlier ones.
 __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
-  const int n = w.n / (1 + PAIRS);
-  if (w.up) return (1 + PAIRS) * (n - (p.start == 0 ? 0 : p.start[w.n0 + w.m * BM] / BLOCKKEYS));
-  return (1 + PAIRS) * ((min(w.m * BM + BM, p.t) - 1) / BLOCKKEYS - n);
+  if (w.up) return w.n - (p.start == 0 ? 0 : p.start[w.n0 + w.m * BM] / BN);
+  return (min(w.m * BM + BM, p.t) - 1) / BN - w.n;
 }
 
 // Pieces of a share that the copy engine adds, COPIED of them at a time in ROUNDS rounds; threads add the others. FILL:
 // all at once, those that the area has no room for in what the tile has done with: dSᵀ of the warpgroup's map. It must
 // be read before the next tile's is stored.
-constexpr int STAGEDPIECES = FILL ? SHARE : COPIED * ROUNDS, LEFT = TileS::BYTES / PIECE;
-static_assert(STAGEDPIECES <= SHARE, "a share has SHARE pieces");
+constexpr int STAGEDPIECES = FILL ? PIECES : COPIED * ROUNDS, LEFT = TileS::BYTES / PIECE;
+static_assert(STAGEDPIECES <= PIECES, "a share has PIECES pieces");
 static_assert(AREAS == 1 || ROUNDS == 1, "rounds share an area");
 static_assert(!FILL || (MAPS == 2 && !SPLIT && AREAS == 1 && ROUNDS == 1 && BUFFERS == 1 && COPIED + LEFT == PIECES),
               "FILL is for shapes whose share has no other room");
@@ -51,32 +48,23 @@ __device__ __forceinline__ void stagePieces(const float* dq, int x0, u32 base, i
   proxyFence();
 }
 
-// Where the warpgroup's share is summed.
-__device__ __forceinline__ float* sumOf(const HopperBackward& p, const Share& s, int wg) {
-  return p.sums + s.at * (64 * D) + (PAIRS ? wg * SHARE * (PIECE / 4) : 0);
-}
-
-// Adds the n-th tile's share to dQ, after the key tiles that come before it (turnOf); seen is their counter as read before,
+// Adds the tile's share to dQ, after the key tiles that come before it (turnOf); seen is their counter as read before,
 // staged is the number of shares that the warpgroup has staged.
 __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
-                                           const int* counter, const Share& s, int n, int staged, const Thread& me) {
+                                           const int* counter, const Share& s, int staged, const Thread& me) {
   const int before = turnOf(p, w);
-  float dq[4 * SHARE];
-  if (PAIRS) barWaitPeer(base + AT_GOT, n & 1);
+  float dq[D / 2];
   mmaFence();
-  if (PAIRS) queriesOfPair(dq, base, grads, me);
-  else
-    columnsByColumns<TileS, TileK>(dq, grads + s.map * TileS::BYTES, 64 * s.unit,
-                                   base + (KEYS == 2 ? s.map : 0) * TileK::BYTES);
+  columnsByColumns<TileS, TileK>(dq, grads + s.map * TileS::BYTES, 64 * s.unit,
+                                 base + (KEYS == 2 ? s.map : 0) * TileK::BYTES);
   mmaCommit();
-  if (ADDS == 2 && STAGEDPIECES < SHARE && before > __shfl_sync(0xffffffffu, seen, 0)) { // uniform across the warp
+  if (ADDS == 2 && STAGEDPIECES < PIECES && before > __shfl_sync(0xffffffffu, seen, 0)) { // uniform across the warp
     if (me.lane == 0)
       while (loadAcquire(counter) < before) {}
     __syncwarp();
   }
   mmaWait<0>();
   pin(dq);
-  if (PAIRS) gradsRead(base, me);
   if (FILL) barrierOf(OWN_READ + me.wg, 128);
   else if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
 #pragma unroll
@@ -86,9 +74,9 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   }
   if (FILL) stagePieces<PIECES>(dq, 0, base, staged, false, me);
   else if (COPIED > 0) stagePieces<COPIED>(dq, STAGEDPIECES - COPIED, base, staged, staged >= AREAS || ROUNDS > 1, me);
-  float* sum = sumOf(p, s, me.wg) + me.tid * 4;
+  float* sum = p.sums + s.at * (64 * D) + me.tid * 4;
 #pragma unroll
-  for (int x = STAGEDPIECES; x < SHARE; x++) {
+  for (int x = STAGEDPIECES; x < PIECES; x++) {
     if (ADDS != 2 ? ADDS == 1 : before > 0) redAdd4(sum + x * 512, dq + 4 * x);
     else if (ADDS == 2 || dq[4 * x] == 1e30f)
       *(float4*)(sum + x * 512) = {dq[4 * x], dq[4 * x + 1], dq[4 * x + 2], dq[4 * x + 3]};
@@ -111,7 +99,7 @@ __device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 b
   for (Walks all; all.next(p, base, w);) do {
       const Share s = shareOf(p, w, n++, wg);
       if (!s.mine) continue;
-      float* sum = sumOf(p, s, wg);
+      float* sum = p.sums + s.at * (64 * D);
       const int before = turnOf(p, w);
       for (int r = 0; r < ROUNDS; r++, sum += COPIED * (PIECE / 4)) {
         barrierOf(areaBarrier(STAGED, wg, staged), 160);

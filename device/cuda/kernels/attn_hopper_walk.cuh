@@ -11,25 +11,23 @@ struct Walk {
   }
 };
 
-// The query tiles that see key tile n: from its diagonal to the last whose first document reaches back to it. With PAIRS
-// those that see a key tile of the pair.
+// The query tiles that see key tile n: from its diagonal to the last whose first document reaches back to it.
 __device__ __forceinline__ Walk findWalk(const HopperBackward& p, int ticket) {
   Walk w;
-  const Turn turn = turnOfBlock(ticket, (p.t + BLOCKKEYS - 1) / BLOCKKEYS, p.items, p.last);
+  const Turn turn = turnOfBlock(ticket, (p.t + BN - 1) / BN, p.items, p.last);
   w.up = turn.together;
   w.n = w.up ? turn.tile : turn.of - 1 - turn.tile;
   w.b = turn.item / p.groups, w.group = turn.item % p.groups;
   w.n0 = (i64)w.b * p.t;
-  w.from = w.n * BLOCKKEYS / BM, w.to = (p.t - 1) / BM;
+  w.from = w.n * BN / BM, w.to = (p.t - 1) / BM;
   if (p.start != 0)
     for (int lo = w.from, hi = w.to;;) {
       w.to = lo;
       if (lo >= hi) break;
       const int mid = (lo + hi + 1) / 2;
-      if (p.start[w.n0 + mid * BM] / BLOCKKEYS <= w.n) lo = mid;
+      if (p.start[w.n0 + mid * BM] / BN <= w.n) lo = mid;
       else hi = mid - 1;
     }
-  if (PAIRS) w.n = 2 * w.n + pairRank();
   w.h = w.group * (p.heads / p.groups);
   w.m = w.from;
   return w;
@@ -38,12 +36,10 @@ __device__ __forceinline__ Walk findWalk(const HopperBackward& p, int ticket) {
 // The producer's thread; n is the number of tiles that have gone through the rings.
 __device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 base, u32 barK, const Rings& ring, int& n) {
   const int heads = p.heads / p.groups, tiles = (p.t + BM - 1) / BM;
-  barExpect(barK, AT_V + TileV::BYTES);
+  barExpect(barK, KEYS * TileK::BYTES + TileV::BYTES);
 #pragma unroll
   for (int i = 0; i < KEYS; i++)
     tmaLoad(base + i * TileK::BYTES, &p.k, 0, w.n * BN, (w.group * KEYS + i) * (D / TileK::PW), w.b, barK);
-  if (PAIRS) // the other block's keys, for dQ of the map that is this block's
-    tmaLoad(base + KEYS * TileK::BYTES, &p.k, 0, (w.n ^ 1) * BN, (w.group * KEYS + pairRank()) * (D / TileK::PW), w.b, barK);
   tmaLoad(base + AT_V, &p.v, 0, w.n * BN, w.group * (DV / PWV), w.b, barK);
   do {
     const u32 at = ring.q.tile(n), bar = ring.q.fullBar(n);

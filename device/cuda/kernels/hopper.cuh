@@ -1,5 +1,5 @@
 // The instructions of Hopper alone (sm_90a) as small functions: the copy engine (TMA), mbarriers, wgmma's frame,
-// stmatrix, register redistribution. Inline PTX belongs here, in pair.cuh, ptx.cuh, attn_ptx.cuh and the generated wgmma.cuh
+// stmatrix, register redistribution. Inline PTX belongs here, in ptx.cuh, attn_ptx.cuh and the generated wgmma.cuh
 // only: tests put their own versions in place to run the kernels on a CPU. Facts and sources: the PTX ISA, chapters on
 // wgmma, mbarrier and cp.async.bulk.tensor.
 #ifndef HOPPER

@@ -55,13 +55,12 @@ __device__ __forceinline__ void addHeld(float (&d)[M], const u32 (&a)[K][4], u32
   for (int k = 0; k < K; k++) wgmmaRS<1>(d, a[k], B::down(b, column, k), k > 0 ? 1 : add);
 }
 
-// d[64,N] = Aᵀ·B, or added to it: 64 columns of a tile A from `column`, N columns of a tile B from `from`, k down the rows
-// of both.
+// d[64,N] = Aᵀ·B: 64 columns of a tile A from `column`, N columns of a tile B, k down the rows of both.
 template <typename A, typename B, int M>
-__device__ __forceinline__ void columnsByColumns(float (&d)[M], u32 a, int column, u32 b, int from = 0, int add = 0) {
+__device__ __forceinline__ void columnsByColumns(float (&d)[M], u32 a, int column, u32 b) {
   static_assert(A::ROWS == B::ROWS, "both sides have the same k");
 #pragma unroll
-  for (int k = 0; k < A::ROWS / 16; k++) wgmmaSS<1, 1>(d, A::down(a, column, k), B::down(b, from, k), k > 0 ? 1 : add);
+  for (int k = 0; k < A::ROWS / 16; k++) wgmmaSS<1, 1>(d, A::down(a, column, k), B::down(b, 0, k), k > 0);
 }
 
 // A result's columns 16k…16k+15 become the k-th left fragment of the next product.

@@ -28,8 +28,7 @@ struct Load {
   const char* src;
 };
 static List<Load> loads;
-static unsigned short writers[sizeof dynamic / 16];  // the thread + 1 whose write to these 16 bytes is not fenced
-static unsigned short& writer(u32 at) { return writers[(anyBlock(at) - SPAN) / 16]; }
+static unsigned short writer[sizeof dynamic / 16];  // the thread + 1 whose write to these 16 bytes is not fenced
 
 // An mbarrier as it lies in shared memory.
 struct Phase {
@@ -132,14 +131,14 @@ static bool bulkLeft();
 
 static void hopperBegin() {
   if (!loads.empty()) die("copies that nobody waited for");
-  memset(writers, 0, sizeof writers);
+  memset(writer, 0, sizeof writer);
   for (int i = 0; i < count; i++) mma[i].reset();
 }
 static void hopperEnd() {
   if (!mma[current].products.empty()) die("a thread that ends with products in flight");
   if (bulkLeft()) die("a thread that ends with bulk copies in flight");
 }
-static void hopperWrote(u32 at) { writer(at) = (unsigned short)(current + 1); }
+static void hopperWrote(u32 at) { writer[at / 16] = (unsigned short)(current + 1); }
 struct Hooks {
   Hooks() { releasePhases = hopperPhases, beginBlock = hopperBegin, endThread = hopperEnd, wrote = hopperWrote; }
 };
@@ -172,9 +171,9 @@ struct Tile {
   void row(int i, float* out) const {
     for (int k = 0, run = flip ? 1 : 8; k < 16; k += run) {
       const u32 from = at(i, k);
-      if (from + 2 * run > SPAN) die("an operand outside shared memory");
-      if (writer(from)) die("wgmma reads what a thread wrote without a proxy fence");
-      for (int j = 0; j < run; j++) out[k + j] = __uint_as_float((u32) * (bf16*)sharedPtr(from + 2 * j, 2) << 16);
+      if (from + 2 * run > sizeof dynamic) die("an operand outside shared memory");
+      if (writer[from / 16]) die("wgmma reads what a thread wrote without a proxy fence");
+      for (int j = 0; j < run; j++) out[k + j] = __uint_as_float((u32) * (bf16*)(dynamic + from + 2 * j) << 16);
     }
   }
 };
@@ -183,7 +182,7 @@ static u64 hashOf(u64 desc, int extent, bool flip) {
   u64 h = 1469598103934665603ull;
   for (int i = 0; i < extent; i++)
     for (int k = 0; k < 16; k += flip ? 1 : 2)
-      h = (h ^ *(bf16*)sharedPtr(tile.at(i, k), 2)) * 1099511628211ull;
+      h = (h ^ *(bf16*)(dynamic + tile.at(i, k))) * 1099511628211ull;
   return h;
 }
 
@@ -291,7 +290,7 @@ static void barExpect(u32 bar, int bytes) {
 static void barWait(u32 bar, int parity) {
   if (parity != 0 && parity != 1) emu::die("a parity that is neither 0 nor 1");
   if (emu::passed(bar, parity)) return;
-  emu::fibers[emu::current].bar = anyBlock(bar);
+  emu::fibers[emu::current].bar = bar;
   emu::fibers[emu::current].phase = parity;
   emu::yield(emu::PHASE);
 }
@@ -304,14 +303,14 @@ static void tmaLoad(u32 dst, const TensorMap* map, int c0, int c1, int c2, int c
   if (map->magic != 0x70616d726f736e65ull) emu::die("a tensor map that the driver did not fill");
   if (dst % (map->box[0] == 64 ? 1024 : 512)) emu::die("a swizzled tile that does not begin on its pattern");
   const u32 bytes = (u32)(map->box[0] * map->box[1] * map->box[2] * map->box[3] * 2);
-  emu::Load l = {anyBlock(bar), anyBlock(dst), bytes, map, {c0, c1, c2, c3}, nullptr};
+  emu::Load l = {bar, dst, bytes, map, {c0, c1, c2, c3}, nullptr};
   emu::eachChunk(l, [](u32 at, const char*) { memset(sharedPtr(at, 16), 0xff, 16); });
   emu::loads.push(l);
 }
 static void bulkLoad(u32 dst, const void* src, int bytes, u32 bar) {
   if (bytes % 16 || (u64)src % 16) emu::die("a bulk copy that is not on 16 bytes");
   memset(sharedPtr(dst, 16), 0xff, bytes);
-  emu::loads.push({anyBlock(bar), anyBlock(dst), (u32)bytes, nullptr, {}, (const char*)src});
+  emu::loads.push({bar, dst, (u32)bytes, nullptr, {}, (const char*)src});
 }
 namespace emu {
 // A bulk copy to memory: its source is read when it is asked for and must not change before bulkWaitRead; memory has it
@@ -329,7 +328,7 @@ static void bulkOut(float* dst, u32 src, int bytes, bool add) {
   if (bytes % 16 || (u64)dst % 16) die("a bulk copy that is not on 16 bytes");
   const float* from = (const float*)sharedPtr(src, 16);
   for (int i = 0; i < bytes; i += 16)
-    if (writer(src + i)) die("a bulk copy of what a thread wrote without a proxy fence");
+    if (writer[(src + i) / 16]) die("a bulk copy of what a thread wrote without a proxy fence");
   stored.push({current, dst, src, bytes, (float*)memcpy(malloc(bytes), from, bytes), add, false, false});
 }
 static void bulkDone(bool memory) {
@@ -364,13 +363,10 @@ static void bulkWaitRead() { emu::bulkDone(false); }
 static void bulkWait() { emu::bulkDone(true); }
 static void proxyFenceGlobal() {}
 static void tmaPrefetch(const TensorMap*) {}
-namespace emu {
-static void fenced(u32 from, u32 to) { // this thread's writes to these blocks of the cluster
-  for (u32 i = from * SPAN / 16; i < to * SPAN / 16; i++)
-    if (writers[i] == current + 1) writers[i] = 0;
+static void proxyFence() {
+  for (auto& w : emu::writer)
+    if (w == emu::current + 1) w = 0;
 }
-}  // namespace emu
-static void proxyFence() { emu::fenced(emu::rank(), emu::rank() + 1); }
 template <int R> static void registersDown() {
   static_assert(R >= 24 && R <= 256 && R % 8 == 0, "setmaxnreg takes no such number");
 }

@@ -1,5 +1,5 @@
 // kernels/ptx.cuh for a CPU: a kernel is ordinary C++, its threads are fibers of one OS thread, and blocks run one after
-// the other, those of a cluster together. A fiber runs until it needs the others: at a barrier of the block, or where a warp acts as one (shuffle, mma,
+// the other. A fiber runs until it needs the others: at a barrier of the block, or where a warp acts as one (shuffle, mma,
 // ldmatrix, vote). Blocks, warps and lanes take turns in an order that changes from launch to launch, so that work which leans
 // on an order without a barrier differs between two runs. Shared memory is poisoned before each block, asynchronous copies land only when they are waited for,
 // and a barrier that not all reach, or an address that is not aligned, ends the program with a message.
@@ -58,28 +58,26 @@ template <typename T> struct List {
   void erase(int i) { memmove(items + i, items + i + 1, (--count - i) * sizeof(T)); }
 };
 
-enum State { READY, WARP, BLOCK, NAMED, PHASE, CLUSTER, DONE };
+enum State { READY, WARP, BLOCK, NAMED, PHASE, DONE };
 struct Copy { char* dst; const char* src; int bytes, group; };
 struct Fiber {
   void* sp;
   State state;
   int barrier, parity, group;
   u32 bar, phase; // an mbarrier and the parity that is waited for (hopper.cuh)
-  uint3 tid, block;
+  uint3 tid;
   List<Copy> copies;
 };
 struct Named { int arrived, threads; };
 struct Slot { u32 v[32][8]; };
 
 constexpr size_t STACK = 256 << 10;
-constexpr u32 SPAN = 232 << 10; // shared memory of a block
-static __align__(1024) char dynamic[2 * SPAN];
+static __align__(1024) char dynamic[232 << 10];
 static Fiber fibers[1024];
-static Named named[2][16];
+static Named named[16];
 static Slot slots[32][2];
 static char* stacks;
-static int cluster = 1; // blocks of a cluster
-static int count, current, per; // threads that run together, the one that runs, threads of a block
+static int count, current;
 static u32 launches; // its bits choose the orders
 static void* scheduler;
 static void (*kernel)(void**);
@@ -102,7 +100,7 @@ static void* following() {
     Fiber& f = fibers[current = passAt];
     passAt += passStep;
     if (f.state != READY) continue;
-    threadIdx = f.tid, blockIdx = f.block;
+    threadIdx = f.tid;
     return f.sp;
   }
   return scheduler;
@@ -120,7 +118,7 @@ static void entry() {
   yield(DONE);
 }
 
-static void begin(int i, u32 first) {
+static void begin(int i) {
   Fiber& f = fibers[i];
   u64* top = (u64*)(stacks + (i + 1) * STACK) - 1; // entry begins 8 off 16 bytes, as after a call
   *--top = (u64)entry;
@@ -130,9 +128,7 @@ static void begin(int i, u32 first) {
   f.state = READY;
   f.parity = f.group = 0;
   f.copies.clear();
-  const unsigned t = i % per, b = first + i / per;
-  f.tid = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
-  f.block = {b % gridDim.x, b / gridDim.x % gridDim.y, b / (gridDim.x * gridDim.y)};
+  f.tid = {(unsigned)i % blockDim.x, (unsigned)i / blockDim.x % blockDim.y, (unsigned)i / (blockDim.x * blockDim.y)};
 }
 
 // One pass over a warp's ready lanes, each of which hands over to the next; says whether any ran.
@@ -156,24 +152,15 @@ static bool release(int from, int to, State s) { // all that are not done wait f
   return some;
 }
 
-// The barriers of all threads: of each block, and of the cluster.
-static bool releaseBlocks() {
-  bool some = release(0, count, CLUSTER);
-  for (int i = 0; i < count; i += per) some |= release(i, i + per, BLOCK);
-  return some;
-}
-
-static int rank() { return current / per; } // of the running block in its cluster
-
 // One thread comes to a named barrier; says whether it was the last.
 static bool arrive(int id, int threads) {
-  Named& b = named[rank()][id];
-  if (id < 0 || id > 15 || threads % 32 || threads > per) die("a named barrier of no such number or size");
+  Named& b = named[id];
+  if (id < 0 || id > 15 || threads % 32 || threads > count) die("a named barrier of no such number or size");
   if (b.arrived > 0 && b.threads != threads) die("a named barrier of two sizes");
   b.threads = threads;
   if (++b.arrived < threads) return false;
   b.arrived = 0;
-  for (int i = rank() * per, to = i + per; i < to; i++)
+  for (int i = 0; i < count; i++)
     if (fibers[i].state == NAMED && fibers[i].barrier == id) fibers[i].state = READY;
   return true;
 }
@@ -193,25 +180,24 @@ static bool runWarps(int group, bool alone) {
 
 // One warpgroup of a block, another in the next block and none in some, is starved: it runs only when the others cannot go on. What leans on
 // two warpgroups being about equally fast fails then.
-static void runBlocks(u32 first) {
-  memset(dynamic, 0xff, count / per * SPAN);
+static void runBlock(u32 block) {
+  memset(dynamic, 0xff, sizeof dynamic);
   memset(named, 0, sizeof named);
   if (beginBlock) beginBlock();
-  for (int i = 0; i < count; i++) begin(i, first);
-  const int groups = (count + 127) / 128, starved = (int)((launches + first) % (groups + 1));
+  for (int i = 0; i < count; i++) begin(i);
+  const int groups = (count + 127) / 128, starved = (int)((launches + block) % (groups + 1));
   for (bool live = true; live;) {
-    bool ran = runWarps(starved, false), freed = releaseBlocks() || (releasePhases && releasePhases(starved, false));
+    bool ran = runWarps(starved, false), freed = release(0, count, BLOCK) || (releasePhases && releasePhases(starved, false));
     if (!ran && !freed) {
       ran = runWarps(starved, true);
-      freed = releaseBlocks() || (releasePhases && releasePhases(starved, true));
+      freed = release(0, count, BLOCK) || (releasePhases && releasePhases(starved, true));
     }
     live = false;
     for (int i = 0; i < count; i++) live |= fibers[i].state != DONE;
     if (live && !ran && !freed) die("a barrier that not all threads reach");
   }
-  for (auto& block : named)
-    for (auto& b : block)
-      if (b.arrived > 0) die("a block that ends with threads counted at a named barrier");
+  for (auto& b : named)
+    if (b.arrived > 0) die("a block that ends with threads counted at a named barrier");
 }
 
 static int lane() { return current & 31; }
@@ -243,13 +229,13 @@ extern "C" __attribute__((visibility("default"))) void emu_launch(void (*k)(void
   emu::params = params;
   gridDim = {(unsigned)gx, (unsigned)gy, (unsigned)gz};
   blockDim = {(unsigned)bx, (unsigned)by, (unsigned)bz};
-  emu::per = (int)(bx * by * bz);
+  emu::count = (int)(bx * by * bz);
   emu::launches++;
-  const u64 blocks = gx * gy * gz, clusters = (blocks + emu::cluster - 1) / emu::cluster;
-  for (u64 at = 0; at < clusters; at++) {
-    const u64 first = (emu::launches & 4 ? clusters - 1 - at : at) * emu::cluster, left = blocks - first;
-    emu::count = emu::per * (int)(left < (u64)emu::cluster ? left : emu::cluster);
-    emu::runBlocks((u32)first);
+  u64 blocks = gx * gy * gz;
+  for (u64 at = 0; at < blocks; at++) {
+    u64 b = emu::launches & 4 ? blocks - 1 - at : at;
+    blockIdx = {(unsigned)(b % gx), (unsigned)(b / gx % gy), (unsigned)(b / (gx * gy))};
+    emu::runBlock((u32)b);
   }
 }
 
@@ -333,11 +319,9 @@ static u32 __byte_perm(u32 a, u32 b, u32 how) {
 }
 
 static u32 sharedAddr(const void* p) { return (u32)((const char*)p - emu::dynamic); }
-// An address of the running block's shared memory, below SPAN, as one that means the same in all blocks of a cluster.
-static u32 anyBlock(u32 a) { return a < emu::SPAN ? a + (emu::rank() + 1) * emu::SPAN : a; }
 static char* sharedPtr(u32 a, int align) {
   if (a % align) emu::die("a shared address that is not aligned");
-  return emu::dynamic + (anyBlock(a) - emu::SPAN);
+  return emu::dynamic + (int)a;
 }
 static void ldmatrix(u32* r, u32 addr, bool trans) {
   const emu::Slot& s = emu::share(&addr, 1);
