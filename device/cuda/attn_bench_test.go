@@ -10,7 +10,8 @@ import (
 )
 
 // BenchmarkAttention times forward and backward of 32,768 tokens: plain attention, DIFF V1 (half the heads, values twice
-// as wide) and DIFF V2 (pairs of query heads that share keys and values), as in the table of the design.
+// as wide) and DIFF V2 (pairs of query heads that share keys and values), as in the table of the design. One after the other:
+// what ran before changes a time. TestHopperTimes compares kernels in turns.
 func BenchmarkAttention(b *testing.B) {
 	const tokens = 32768
 	d := gpu(b, nil)

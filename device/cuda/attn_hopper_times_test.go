@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"testing"
 
 	"antiphase/tensor"
@@ -78,30 +77,10 @@ func (t hopperBackward) String() string {
 	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO, fill %v, loop %v, held %v, skip %v", t.queries, t.rounds, t.copied, t.buffers, t.outs, t.fill, t.loop, t.held, t.skip)
 }
 
-// milliseconds is the median of five runs of f on the GPU, each the mean of a few.
-func milliseconds(t *testing.T, d *Device, f func()) float64 {
-	const few = 5
-	var all []float64
-	f()
-	for range 6 {
-		ms, err := d.Time(func() {
-			for range few {
-				f()
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, ms/few)
-	}
-	all = all[1:]
-	slices.Sort(all)
-	return all[len(all)/2]
-}
-
-// TestHopperTimes times the variants of a shape in turns, with the tiled kernels first: a line for each has the medians of
-// three rounds, milliseconds forward and backward, with the least and the most. It takes ANTIPHASE_TEST_TIMES=1, and a GPU;
-// ANTIPHASE_TEST_VARIANTS is a pattern of the names to time.
+// TestHopperTimes times the variants of a shape and the tiled kernels in turns: a line for each has the medians of all
+// rounds, milliseconds forward and backward, with the least and the most. A forward pass comes behind another variant's
+// backward pass, so times depend on which variants are timed together: those of one run compare, those of two may not. It
+// takes ANTIPHASE_TEST_TIMES=1, and a GPU; ANTIPHASE_TEST_VARIANTS is a pattern of the names to time.
 func TestHopperTimes(t *testing.T) {
 	if os.Getenv("ANTIPHASE_TEST_TIMES") != "1" {
 		t.Skip("a measurement: ANTIPHASE_TEST_TIMES=1 asks for it")
@@ -123,7 +102,7 @@ func TestHopperTimes(t *testing.T) {
 		for _, length := range lengths {
 			t.Run(fmt.Sprintf("%v/T%d", s, length), func(t *testing.T) {
 				c := benchCall(t, d, s, tokens/length, length, width/s.d/s.keys)
-				timeInTurns(t, d, c, s, timedOf(d, c, s, made[s], only))
+				timeVariants(t, d, c, s, timedOf(d, c, s, made[s], only))
 				for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
 					if x.Ok() {
 						d.Free(x.Buf)
@@ -134,18 +113,11 @@ func TestHopperTimes(t *testing.T) {
 	}
 }
 
-// timed is a variant with its times, both passes of each round.
-type timed struct {
-	name string
-	pass [2]func()
-	ms   [2][]float64
-}
-
 // timedOf are the tiled kernels and the shape's variants, of names that match.
 func timedOf(d *Device, c *attnCall, s attnShape, made []hopperKernels, only *regexp.Regexp) (all []*timed) {
 	add := func(name string, forward, backward func()) {
 		if only.MatchString(name) {
-			all = append(all, &timed{name: name, pass: [2]func(){forward, backward}})
+			all = append(all, &timed{name: name, pass: []func(){forward, backward}})
 		}
 	}
 	tiled := func(f func(*attnCall)) func() {
@@ -162,18 +134,12 @@ func timedOf(d *Device, c *attnCall, s attnShape, made []hopperKernels, only *re
 	return all
 }
 
-func timeInTurns(t *testing.T, d *Device, c *attnCall, s attnShape, all []*timed) {
-	for range 3 {
-		for _, x := range all {
-			for i, f := range x.pass {
-				x.ms[i] = append(x.ms[i], milliseconds(t, d, f))
-			}
-		}
-	}
+func timeVariants(t *testing.T, d *Device, c *attnCall, s attnShape, all []*timed) {
+	timeInTurns(t, d.Time, all)
 	for _, x := range all {
-		slices.Sort(x.ms[0])
-		slices.Sort(x.ms[1])
 		f, b := x.ms[0], x.ms[1]
-		fmt.Printf("%v T%d %-60s forward %.3f (%.3f-%.3f) backward %.3f (%.3f-%.3f) sum %.3f ms\n", s, c.T, x.name, f[1], f[0], f[2], b[1], b[0], b[2], f[1]+b[1])
+		n := len(f)
+		fmt.Printf("%v T%d %-60s forward %.3f (%.3f-%.3f) backward %.3f (%.3f-%.3f) sum %.3f ms\n", s, c.T, x.name,
+			f[n/2], f[0], f[n-1], b[n/2], b[0], b[n-1], f[n/2]+b[n/2])
 	}
 }

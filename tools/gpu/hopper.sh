@@ -2,7 +2,7 @@
 # The wgmma kernels on a Hopper GPU: `make gpu` builds bin/cuda.test, this runs it, each shape in a process of its own with a
 # limit, so that a hang costs one shape.
 #   tools/gpu/hopper.sh check      build every kernel; results against the general kernels, then the float64 oracle
-#   tools/gpu/hopper.sh times      milliseconds beside the mma kernels, with variants
+#   tools/gpu/hopper.sh times      milliseconds in turns with the mma kernels and with variants
 #   tools/gpu/hopper.sh sanitize [SHAPE...]   plain, V2 and V1 at d = 64, or these shapes, under memcheck and racecheck
 #   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
 #   tools/gpu/hopper.sh stress [n [without]]
