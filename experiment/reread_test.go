@@ -24,7 +24,8 @@ func TestReread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{Options: opt, spec: s, set: filepath.Join(opt.Dir, "data"), trained: map[string]int64{}}
+	l := &lab{Options: opt, spec: s, set: filepath.Join(opt.Dir, "data")}
+	l.survey.lay(runs)
 	l.watch.start(opt.Dir, 1)
 	if l.hash, err = setHash(l.set); err != nil {
 		t.Fatal(err)

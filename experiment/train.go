@@ -32,6 +32,9 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (judged []Row,
 		rec.Train.SaveEvery = 0 // none is kept: they only have to be recent enough to continue from
 	}
 	l.watch.begin(r.Name())
+	l.mu.Lock()
+	l.survey.by[r.Name()].begin(time.Now())
+	l.mu.Unlock()
 	steps := 0
 	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, SaveAfter: after, Inexact: l.Inexact, ProbeEvery: l.every(r),
 		Discard: l.Keep == KeepNone,
@@ -106,15 +109,14 @@ func (l *lab) every(r *Run) int {
 func (l *lab) report(r *Run, row *train.Row, asked string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := Progress{Run: r.Name(), Row: row, Task: asked, Finished: l.finished, Runs: len(l.runs)}
-	if row != nil {
-		l.trained[r.Name()] = row.Tokens
+	now := time.Now()
+	if c := l.survey.by[r.Name()]; row != nil {
+		c.step(now, row)
+	} else {
+		c.judged(now)
 	}
-	for i := range l.runs {
-		p.Total += l.runs[i].tokens()
-		p.Done += l.trained[l.runs[i].Name()]
-	}
-	l.Progress(p)
+	o := l.survey.look(now)
+	l.Progress(Progress{Run: r.Name(), Row: row, Task: asked, Finished: l.finished, Runs: len(l.runs), Share: o.share, Left: o.left})
 }
 
 // probe runs the probes of a model in training. Answers go to a store, where each step is a separate model: a probe

@@ -52,12 +52,14 @@ const (
 // Progress says how far the experiment has come.
 type Progress struct {
 	Stage       string // of the data, before any run
-	Done, Total int64  // tokens of the data, or of training in all runs; Total is 0 where it is not known
+	Done, Total int64  // tokens of the data; Total is 0 where it is not known
 	Run         string // the run that reports
 	Row         *train.Row
 	Task        string // that the run is being asked
 	Finished    int    // runs
 	Runs        int
+	Share       float64 // of the work of all runs that is done, in time
+	Left        float64 // seconds to the end of all runs; NaN as long as nothing has been measured
 }
 
 // lab is an experiment at work.
@@ -72,7 +74,7 @@ type lab struct {
 	pages pace // of publishing between runs
 
 	mu       sync.Mutex
-	trained  map[string]int64 // training tokens of each run so far
+	survey   survey
 	finished int
 	runs     []Run
 }
@@ -83,7 +85,8 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	l := &lab{Options: opt, spec: spec, set: setOf(opt.Dir), trained: map[string]int64{}}
+	l := &lab{Options: opt, spec: spec, set: setOf(opt.Dir)}
+	l.survey = survey{tuning: len(l.mine(make([]Run, spec.TuningRuns()))), workers: len(opt.Devices)}
 	if err := l.mayBegin(); err != nil {
 		return nil, err
 	}
@@ -229,6 +232,8 @@ func (l *lab) phases(ctx context.Context) error {
 		}
 		l.mu.Lock()
 		l.runs = runs // a page in progress reads it
+		l.survey.lay(l.mine(runs))
+		l.survey.finished(rows, l.Machine)
 		l.mu.Unlock()
 		if tuning {
 			runs = runs[:l.spec.TuningRuns()]
@@ -329,6 +334,7 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	}
 	l.mu.Lock()
 	l.finished++
+	l.survey.by[r.Name()].end(time.Now())
 	l.mu.Unlock()
 	if !l.leads() {
 		return nil
@@ -344,15 +350,14 @@ func (l *lab) done(r *Run) bool {
 	return err == nil
 }
 
-// count updates the totals of finished work.
+// count updates the number of finished runs.
 func (l *lab) count() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.finished = 0
 	for i := range l.runs {
-		if r := &l.runs[i]; l.done(r) {
+		if l.done(&l.runs[i]) {
 			l.finished++
-			l.trained[r.Name()] = r.tokens()
 		}
 	}
 }

@@ -2,19 +2,17 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"sync"
-	"time"
 
 	"antiphase/experiment"
 )
 
 // workLine shows the progress of an experiment: the current run, and the total. Several runs may report at once.
 type workLine struct {
-	mu    sync.Mutex
-	a     *app
-	line  *line
-	begin time.Time
-	first int64 // tokens trained before this call
+	mu   sync.Mutex
+	a    *app
+	line *line
 }
 
 func newWorkLine(a *app) *workLine { return &workLine{a: a, line: a.newLine()} }
@@ -39,9 +37,6 @@ func (w *workLine) progress(p experiment.Progress) {
 		w.line.show(prepareLine(p.Stage, p.Done, p.Total), false)
 		return
 	}
-	if w.begin.IsZero() {
-		w.begin, w.first = time.Now(), p.Done
-	}
 	s := fmt.Sprintf("[%d/%d] %s", min(p.Finished+1, p.Runs), p.Runs, p.Run)
 	switch {
 	case p.Row != nil:
@@ -50,9 +45,9 @@ func (w *workLine) progress(p experiment.Progress) {
 	case p.Task != "":
 		s += " | asking " + p.Task
 	}
-	s += fmt.Sprintf(" | all %.1f %%", 100*float64(p.Done)/float64(max(p.Total, 1)))
-	if did := p.Done - w.first; did > 0 {
-		s += " | eta " + seconds(time.Since(w.begin).Seconds()/float64(did)*float64(p.Total-p.Done))
+	s += fmt.Sprintf(" | all %.1f %%", 100*p.Share)
+	if !math.IsNaN(p.Left) {
+		s += " | eta " + seconds(p.Left)
 	}
 	w.line.show(s, false)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -134,8 +135,8 @@ func TestDeviceWords(t *testing.T) {
 	}
 }
 
-// The line of an experiment at work: the run among all, its step or its question, the share of all tokens, and the time left
-// at the pace of this call.
+// The line of an experiment at work: the run among all, its step or its question, the share of all work, and the time left if
+// it is known.
 func TestWorkLine(t *testing.T) {
 	var b bytes.Buffer
 	w := newWorkLine(&app{err: &b})
@@ -146,18 +147,17 @@ func TestWorkLine(t *testing.T) {
 		return strings.TrimSuffix(b.String(), "\n")
 	}
 	row := &train.Row{Step: 3, Total: 9, LossEMA: 1.23456, TokS: 4567}
-	if got := show(experiment.Progress{Run: "a", Row: row, Finished: 1, Runs: 4, Done: 200, Total: 1000}); got != "[2/4] a | step 3/9 | loss 1.2346 | 4.567k tok/s | all 20.0 %" {
+	if got := show(experiment.Progress{Run: "a", Row: row, Finished: 1, Runs: 4, Share: 0.2, Left: math.NaN()}); got != "[2/4] a | step 3/9 | loss 1.2346 | 4.567k tok/s | all 20.0 %" {
 		t.Errorf("%q", got)
 	}
-	w.begin = time.Now().Add(-time.Minute) // 300 tokens in a minute leave 500 to 100 seconds
-	if got := show(experiment.Progress{Run: "a", Task: "lm 3/8", Finished: 4, Runs: 4, Done: 500, Total: 1000}); got != "[4/4] a | asking lm 3/8 | all 50.0 % | eta 1m40s" {
+	if got := show(experiment.Progress{Run: "a", Task: "lm 3/8", Finished: 4, Runs: 4, Share: 0.5, Left: 100}); got != "[4/4] a | asking lm 3/8 | all 50.0 % | eta 1m40s" {
 		t.Errorf("%q", got)
 	}
 	if got := show(experiment.Progress{Stage: "tokenizer", Done: 1, Total: 2}); got != prepareLine("tokenizer", 1, 2) || strings.Contains(got, "all") {
 		t.Errorf("%q", got)
 	}
-	if got := show(experiment.Progress{Run: "a", Runs: 1}); !strings.Contains(got, "all 0.0 %") {
-		t.Errorf("of no tokens: %q", got)
+	if got := show(experiment.Progress{Run: "a", Runs: 1}); got != "[1/1] a | all 0.0 % | eta 0.0s" {
+		t.Errorf("%q", got)
 	}
 	b.Reset()
 	w.progress(experiment.Progress{Run: "a", Runs: 1})

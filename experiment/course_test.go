@@ -1,0 +1,110 @@
+package experiment
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"antiphase/train"
+)
+
+// A run is measured over its last quarter, from its first step on; its judging is what follows the last step.
+func TestCourse(t *testing.T) {
+	now := time.Unix(1000, 0)
+	wait := func(s float64) time.Time {
+		now = now.Add(time.Duration(s * float64(time.Second)))
+		return now
+	}
+	c := &course{prospect: prospect{tokens: 6400}}
+	c.begin(now)
+	step := func(n int64, s float64) { c.step(wait(s), &train.Row{Tokens: 10 * n, TokS: 10 / s}) }
+	step(1, 60) // starts, and measures kernels
+	step(2, 0.1)
+	if c.start != 60 || c.stage != training || c.trained != 20 || c.perToken != 0 || c.quick != 0 {
+		t.Fatalf("after two steps: %+v", c.prospect)
+	}
+	for n := int64(3); n <= 640; n++ {
+		switch {
+		case n == 5:
+			step(n, 0.5)
+		case n <= 300:
+			step(n, 1)
+		default:
+			step(n, 3)
+		}
+		if n == 10 && (c.perToken != 0 || c.quick != 0.05) {
+			t.Errorf("after ten steps: %+v", c.prospect)
+		}
+		if n == 300 && math.Abs(c.perToken-0.1) > 1e-9 || n == 480 && math.Abs(c.perToken-0.3) > 1e-9 {
+			t.Errorf("after %d steps: %+v", n, c.prospect)
+		}
+	}
+	if got := c.at(wait(7)); c.stage != judging || got.judge != 7 {
+		t.Errorf("after the last step: %+v", got)
+	}
+	c.judged(wait(1))
+	if c.end(wait(2)); c.stage != finished || c.judge != 10 || c.trained != 6400 || c.steps != 640 {
+		t.Errorf("in the end: %+v", c.prospect)
+	}
+	failed := &course{prospect: prospect{tokens: 6400}}
+	failed.begin(now)
+	failed.step(wait(1), &train.Row{Tokens: 10, TokS: math.Inf(1)})
+	if failed.end(wait(9)); failed.stage != finished || failed.judge != 0 || failed.trained != 10 {
+		t.Errorf("a run that diverged: %+v", failed.prospect)
+	}
+	only := &course{prospect: prospect{tokens: 6400}} // trained in an earlier call
+	only.begin(now)
+	only.judged(wait(1))
+	if only.end(wait(9)); only.judge != 9 || only.trained != 6400 || only.perToken != 0 {
+		t.Errorf("a run that was judged alone: %+v", only.prospect)
+	}
+}
+
+// A continued experiment has its finished runs from rows, with the speeds of this machine and as many workers; a phase
+// continues what the last one measured.
+func TestSurvey(t *testing.T) {
+	runs, err := nanoSpec(40).Grid(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(i int, measure, machine string, value float64) Row {
+		return Row{Measure: measure, Value: value, origin: origin{Run: runs[i].Name(), Steps: 40, Machine: machine}}
+	}
+	s := &survey{workers: 2}
+	s.lay(runs)
+	s.finished([]Row{row(0, sharedSpeed, "m", 50), row(0, Finished, "m", 3), row(1, sharedSpeed, "other", 70), row(1, Finished, "other", 3),
+		row(2, trainSpeed, "m", 90), row(2, Finished, "m", 3), row(3, Failed, "m", 10), {Measure: Finished, origin: origin{Run: "another"}}}, "m")
+	all := runs[0].tokens()
+	for i, want := range []prospect{{stage: finished, trained: all, past: 1. / 50}, {stage: finished, trained: all}, {stage: finished, trained: all},
+		{stage: finished, trained: all / 4}, {stage: waiting}} {
+		got := s.courses[i]
+		if got.stage != want.stage || got.trained != want.trained || got.past != want.past || got.tokens != all || got.flops <= 0 || got.arch != runs[i].Arch {
+			t.Errorf("run %d: %+v, want %+v", i, got.prospect, want)
+		}
+	}
+	last := s.courses[4]
+	if s.lay(runs[4:5]); len(s.courses) != 1 || s.courses[0] != last || s.by[runs[4].Name()] != last {
+		t.Error("the next phase measures anew")
+	}
+}
+
+// The forecast is made anew after some time. Its share does not go back by less than a hundredth.
+func TestLook(t *testing.T) {
+	c := &course{prospect: of(1, "a", during(0, 1), func(r *prospect) { r.tokens = 1000 })[0]}
+	s := &survey{courses: []*course{c}, workers: 1}
+	now := time.Unix(1000, 0)
+	look := func(after time.Duration) float64 {
+		now = now.Add(after)
+		return s.look(now).share
+	}
+	for _, x := range []struct {
+		trained int64
+		after   time.Duration
+		share   float64
+	}{{500, 0, 0.5}, {700, lookEvery - 1, 0.5}, {800, 1, 0.8}, {795, time.Second, 0.8}, {600, time.Second, 0.6}} {
+		c.trained = x.trained
+		if got := look(x.after); got != x.share {
+			t.Errorf("%d of 1000 tokens are shown as %g", x.trained, got)
+		}
+	}
+}
