@@ -79,6 +79,7 @@ type survey struct {
 	by      map[string]*course // the same, by the names of the runs
 	tuning  int                // the first ones select learning rates
 	workers int
+	warned  map[side]bool
 
 	last   outlook
 	looked time.Time
@@ -131,8 +132,8 @@ func (s *survey) finished(rows []Row, machine string) {
 	}
 }
 
-// look is the forecast.
-func (s *survey) look(now time.Time) outlook {
+// look is the forecast. warn is called once for every side that is slow.
+func (s *survey) look(now time.Time, warn func(format string, args ...any)) outlook {
 	if !s.looked.IsZero() && now.Sub(s.looked) < lookEvery {
 		return s.last
 	}
@@ -145,5 +146,17 @@ func (s *survey) look(now time.Time) outlook {
 		out.share = s.last.share // measurements vary
 	}
 	s.last, s.looked = out, now
+	for _, x := range slows(speeds(runs)) {
+		if at := (side{x.Size, x.Arch}); !s.warned[at] {
+			s.warned[at] = true
+			usual := forecast(x.usually(runs), s.tuning, s.workers)
+			warn("warning: %s; the end is in %s, and would then be in %s", x.String(), span(out.left), span(usual.left))
+		}
+	}
 	return out
+}
+
+// span is a time in words.
+func span(seconds float64) string {
+	return time.Duration(max(seconds, 1) * float64(time.Second)).Round(time.Second).String()
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func TestSurvey(t *testing.T) {
 	row := func(i int, measure, machine string, value float64) Row {
 		return Row{Measure: measure, Value: value, origin: origin{Run: runs[i].Name(), Steps: 40, Machine: machine}}
 	}
-	s := &survey{workers: 2}
+	s := &survey{workers: 2, warned: map[side]bool{}}
 	s.lay(runs)
 	s.finished([]Row{row(0, sharedSpeed, "m", 50), row(0, Finished, "m", 3), row(1, sharedSpeed, "other", 70), row(1, Finished, "other", 3),
 		row(2, trainSpeed, "m", 90), row(2, Finished, "m", 3), row(3, Failed, "m", 10), {Measure: Finished, origin: origin{Run: "another"}}}, "m")
@@ -88,14 +89,16 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// The forecast is made anew after some time. Its share does not go back by less than a hundredth.
+// The forecast is made anew after some time. Its share does not go back by less than a hundredth. A slow side is named
+// once, with the end it makes.
 func TestLook(t *testing.T) {
 	c := &course{prospect: of(1, "a", during(0, 1), func(r *prospect) { r.tokens = 1000 })[0]}
-	s := &survey{courses: []*course{c}, workers: 1}
+	s := &survey{courses: []*course{c}, workers: 1, warned: map[side]bool{}}
+	var out said
 	now := time.Unix(1000, 0)
 	look := func(after time.Duration) float64 {
 		now = now.Add(after)
-		return s.look(now).share
+		return s.look(now, out.say).share
 	}
 	for _, x := range []struct {
 		trained int64
@@ -105,6 +108,44 @@ func TestLook(t *testing.T) {
 		c.trained = x.trained
 		if got := look(x.after); got != x.share {
 			t.Errorf("%d of 1000 tokens are shown as %g", x.trained, got)
+		}
+	}
+	slow := &course{prospect: of(1, "b", during(0, 20), quick(20))[0]}
+	c.quick, c.steps, slow.steps = 1, enoughSteps, enoughSteps-1
+	s.courses, s.workers = append(s.courses, slow), 2
+	if look(time.Second); len(out.lines) > 0 {
+		t.Errorf("after a few steps: %q", out.lines)
+	}
+	slow.steps++
+	look(time.Second)
+	look(time.Second)
+	want := "warning: s b is slow: 0.05 tok/s; at the speed of others of its size its FLOPs allow 1, 20 times as many; " +
+		"the end is in 33m20s, and would then be in 6m40s"
+	if got := strings.Join(out.lines, "\n"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// A side is slow if its FLOPs take ten times those of the others of its size; other sizes do not count.
+func TestSlow(t *testing.T) {
+	for name, x := range map[string]struct {
+		list []Speed
+		slow string
+	}{
+		"alone":             {[]Speed{{"s", "a", 10, 1}}, ""},
+		"equal":             {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 9.9}}, ""},
+		"one of two":        {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 10.1}}, "b"},
+		"more work":         {[]Speed{{"s", "a", 10, 1}, {"s", "b", 100, 90}}, ""},
+		"as little as none": {[]Speed{{"s", "a", 100, 1}, {"s", "b", 1, 0.5}}, "b"},
+		"another size":      {[]Speed{{"s", "a", 10, 1}, {"m", "a", 10, 99}}, ""},
+		"the median counts": {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 500}, {"s", "c", 10, 1}, {"s", "d", 10, 20}}, "bd"},
+	} {
+		got := ""
+		for _, s := range slows(x.list) {
+			got += s.Arch
+		}
+		if got != x.slow || len(Slow(x.list)) != len(x.slow) {
+			t.Errorf("%s: %q is slow, want %q", name, got, x.slow)
 		}
 	}
 }

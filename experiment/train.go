@@ -115,7 +115,7 @@ func (l *lab) report(r *Run, row *train.Row, asked string) {
 	} else {
 		c.judged(now)
 	}
-	o := l.survey.look(now)
+	o := l.survey.look(now, l.Say)
 	l.Progress(Progress{Run: r.Name(), Row: row, Task: asked, Finished: l.finished, Runs: len(l.runs), Share: o.share, Left: o.left})
 }
 

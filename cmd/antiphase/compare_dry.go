@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"antiphase/device"
@@ -44,6 +45,7 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 		return experimentError(err)
 	}
 	var list []dryRow
+	var speeds []experiment.Speed
 	for i := range runs {
 		r := &runs[i]
 		key := [2]string{r.Size, r.Arch}
@@ -54,6 +56,8 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 				return err
 			}
 			list = append(list, row)
+			_, flops := r.Recipe.Model.FLOPs(r.Recipe.Train.SeqLen)
+			speeds = append(speeds, experiment.Speed{Size: r.Size, Arch: r.Arch, FLOPs: flops, Seconds: row.Seconds / float64(row.Tokens)})
 		}
 		for k := range list {
 			if list[k].Size == r.Size && list[k].Arch == r.Arch {
@@ -68,7 +72,7 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 			}
 		}
 	}
-	return f.presentForecast(a, d, list, experiment.Unequal(runs))
+	return f.presentForecast(a, d, list, slices.Concat(experiment.Unequal(runs), experiment.Slow(speeds)))
 }
 
 func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
@@ -83,7 +87,7 @@ func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 		Seconds: step.Seconds() * float64(t.Steps)}, nil
 }
 
-func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, unequal []string) error {
+func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, warnings []string) error {
 	runs, finished, tokens, most, total := 0, 0, int64(0), 0, 0.0
 	for _, r := range list {
 		open := r.Runs - r.Finished
@@ -93,7 +97,7 @@ func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, u
 	if f.json {
 		return a.json(map[string]any{"runs": runs, "finished": finished, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens,
 			"bytes":            most * f.jobs,
-			"training_seconds": total, "device": d.Name(), "rows": list, "warnings": unequal})
+			"training_seconds": total, "device": d.Name(), "rows": list, "warnings": warnings})
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "size\tarchitecture\truns\tparameters\ttokens each\tmemory\ttraining\t")
@@ -110,7 +114,7 @@ func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, u
 	if finished > 0 {
 		fmt.Fprintf(a.out, "%d runs are finished; tokens and time in all are those of the others\n", finished)
 	}
-	for _, s := range unequal {
+	for _, s := range warnings {
 		fmt.Fprintln(a.out, "warning: "+s)
 	}
 	return nil
