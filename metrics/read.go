@@ -105,7 +105,7 @@ func lines(fsys vfs.FS, path string) iter.Seq2[line, error] {
 		defer f.Close()
 		in := bufio.NewReaderSize(f, 64<<10)
 		var buf []byte
-		sealedFrom := 0 // the first line with a checksum: later ones without are damaged
+		mustSeal := false // after the first line with a checksum: later ones without are damaged
 		for n, end := 1, int64(0); ; n++ {
 			var size int64
 			if buf, size, err = readLine(in, buf[:0]); size == 0 && err == io.EOF {
@@ -116,10 +116,8 @@ func lines(fsys vfs.FS, path string) iter.Seq2[line, error] {
 				yield(line{}, fmt.Errorf("%s: %w", path, err))
 				return
 			}
-			row, sealed, bad := check(buf, size, err == io.EOF, sealedFrom > 0)
-			if sealed && sealedFrom == 0 {
-				sealedFrom = n
-			}
+			row, sealed, bad := check(buf, size, err == io.EOF, mustSeal)
+			mustSeal = mustSeal || sealed
 			if bad != nil {
 				bad, row = &LineError{path, n, bad}, Row{}
 			}

@@ -63,7 +63,7 @@ type Group struct {
 // UnmarshalJSON reads an object and keeps its order.
 func (g *Groups) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	if t, err := d.Token(); t != json.Delim('{') {
 		return errors.Join(errors.New("grad_groups: want an object"), err)
 	}
 	for d.More() {

@@ -35,7 +35,7 @@ func Steady(rows []Row) Steadiness {
 	n := len(norms)
 	s.Largest = slices.Max(norms[n/10:])
 	_, s.Middle, _ = deciles(norms[9*n/20 : max(11*n/20, 9*n/20+1)])
-	low, mid, high := deciles(norms[min(n*9/10, n-1):])
+	low, mid, high := deciles(norms[n*9/10:])
 	if s.Late = mid; mid > 0 {
 		s.LateNoise = (high - low) / mid
 	}
