@@ -85,7 +85,7 @@ func (o *form) query() (*lab.Query, error) {
 	if !named {
 		q.Maps = m.maps()
 	}
-	if !chosen && len(ids) > 0 {
+	if !chosen { // of no tokens Complete says so
 		q.Next = []int{len(ids) - 1}
 	}
 	if err := q.Complete(m.config); err != nil {

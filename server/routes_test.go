@@ -255,13 +255,13 @@ func TestRunsInOrder(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 	for n, more := range map[int]bool{maxRuns: true, maxRuns - 4: false, maxRuns - 1: true} {
-		l := runList{root: r.cfg.Runs, names: make([]string, n)}
+		l := runList{root: r.cfg.Runs, most: maxLooks, names: make([]string, n)}
 		if l.find(runDepth); l.more != more || len(l.names) != maxRuns {
 			t.Errorf("after %d runs: %d, more %v", n, len(l.names), l.more)
 		}
 	}
 	for depth, n := range map[int]int{1: 2, 2: 3, 3: 4, 0: 0} {
-		l := runList{root: r.cfg.Runs}
+		l := runList{root: r.cfg.Runs, most: maxLooks}
 		if l.find(depth); len(l.names) != n {
 			t.Errorf("%d levels: %q", depth, l.names)
 		}

@@ -42,7 +42,7 @@ type runRoutes struct{ *core }
 
 // listRuns lists the runs below the folder: those that have a metrics.jsonl. more says that there may be others.
 func (t *runRoutes) listRuns(w http.ResponseWriter, _ *http.Request) {
-	l := runList{root: t.cfg.Runs}
+	l := runList{root: t.cfg.Runs, most: maxLooks}
 	l.find(runDepth)
 	slices.Sort(l.names)
 	list := []any{}
@@ -55,6 +55,7 @@ func (t *runRoutes) listRuns(w http.ResponseWriter, _ *http.Request) {
 // runList is a walk over a folder of runs. The folder may be any, so the number of entries looked at is bounded.
 type runList struct {
 	root   *os.Root
+	most   int // entries to look at
 	names  []string
 	looked int
 	more   bool // a bound was reached
@@ -78,13 +79,13 @@ func (l *runList) look(dir string) (folders []string) {
 	if err != nil {
 		return nil
 	}
-	entries, err := f.ReadDir(maxLooks)
+	entries, err := f.ReadDir(l.most + 1) // one more shows that the bound was reached
 	f.Close()
 	if err != nil {
 		return nil
 	}
 	for _, e := range entries {
-		if l.looked++; l.looked > maxLooks || len(l.names) >= maxRuns {
+		if l.looked++; l.looked > l.most || len(l.names) >= maxRuns {
 			l.more = true
 			return nil
 		}

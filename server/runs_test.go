@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -209,6 +210,43 @@ func TestRunsListIsBounded(t *testing.T) {
 	}
 	if !more() {
 		t.Errorf("%d files, and the list is said to be whole", maxLooks+2)
+	}
+}
+
+// The list is said to be whole exactly if every entry was looked at, wherever they are: in one folder, in two, or below one
+// another; and it is never deeper than its depth.
+func TestRunsListLooks(t *testing.T) {
+	for _, names := range [][]string{
+		{"a"}, {"a", "b", "c"}, {"x/a", "x/b"}, {"a", "x/b", "y/c", "y/d"}, {"x/y/a", "x/y/z/b"},
+		{"r/" + metricsFile}, {"x/y/r/" + metricsFile, "s/" + metricsFile}, {"a", "r/" + metricsFile, "x/b"},
+	} {
+		dir := t.TempDir()
+		entries := map[string]bool{} // that a walk of three levels sees; a run is one
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			for name = strings.TrimSuffix(name, "/"+metricsFile); name != "."; name = filepath.Dir(name) {
+				if strings.Count(name, "/") < runDepth {
+					entries[name] = true
+				}
+			}
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for most := 1; most <= len(entries)+1; most++ {
+			l := runList{root: root, most: most}
+			if l.find(runDepth); l.more != (len(entries) > most) {
+				t.Errorf("%q, at most %d of %d entries: more is %v", names, most, len(entries), l.more)
+			}
+			if whole := strings.Count(fmt.Sprint(names), metricsFile); most >= len(entries) && len(l.names) != whole {
+				t.Errorf("%q: the runs are %q", names, l.names)
+			}
+		}
+		root.Close()
 	}
 }
 
