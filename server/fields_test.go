@@ -295,6 +295,32 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	}
 }
 
+// TestHeldBytes: what a body's stated length reserves. A length beyond the limit reserves no more than the limit, so that one
+// client's header does not keep all others out.
+func TestHeldBytes(t *testing.T) {
+	const limit = 100_000
+	r := newBare(t, setup{Config: Config{Limits: Limits{Body: limit}}})
+	for length, want := range map[int64]int64{
+		0: 0, 1: 0, smallBody - 1: 0, smallBody: smallBody, limit - 1: limit - 1, limit: limit, limit + 1: limit, 1 << 50: limit, -1: limit,
+	} {
+		q := httptest.NewRequest("POST", "/tokenize", nil)
+		q.ContentLength = length
+		rec := &recorder{}
+		if err := r.hold(rec, q); err != nil || rec.held != want || r.bodies.Load() != want {
+			t.Errorf("%d bytes: %d held, %d in all, %v; want %d", length, rec.held, r.bodies.Load(), err, want)
+		}
+		r.bodies.Store(manyBodies*limit - want) // exactly enough room
+		if err := r.hold(rec, q); err != nil {
+			t.Errorf("%d bytes in the last room: %v", length, err)
+		}
+		r.bodies.Store(manyBodies*limit - want + 1)
+		if err := r.hold(rec, q); (err != nil) != (want > 0) || err != nil && r.bodies.Load() != manyBodies*limit-want+1 {
+			t.Errorf("%d bytes, one too few: %v, %d held", length, err, r.bodies.Load())
+		}
+		r.bodies.Store(0)
+	}
+}
+
 // TestEmptyPrompt: an empty text begins with the token that every text begins with; it must not end the server.
 func TestEmptyPrompt(t *testing.T) {
 	r := newRig(t, setup{})

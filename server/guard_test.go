@@ -135,7 +135,10 @@ func TestContentKinds(t *testing.T) {
 		{`{"prompt":"x"}`, "Content-Encoding", "identity, br", http.StatusUnsupportedMediaType},
 		{`{"prompt":"x"}`, "Content-Type", "text/plain", http.StatusUnsupportedMediaType},
 		{`prompt=x`, "Content-Type", "application/x-www-form-urlencoded", http.StatusUnsupportedMediaType},
+		{`{"prompt":"x"}`, "Content-Type", "application/json; charset", http.StatusUnsupportedMediaType}, // no value
+		{`{"prompt":"x"}`, "Content-Type", "application/json5", http.StatusUnsupportedMediaType},
 		{`{"prompt":"x","max_tokens":1}`, "Content-Type", "application/json; charset=utf-8", http.StatusOK},
+		{`{"prompt":"x","max_tokens":1}`, "Content-Type", "Application/JSON", http.StatusOK},
 	} {
 		if status, _, b := r.do("POST", "/v1/completions", c.body, c.header, c.value); status != c.want {
 			t.Errorf("%s %s: %d %s, want %d", c.header, c.value, status, b, c.want)
