@@ -115,6 +115,12 @@ func TestLoopsAndAnnotations(t *testing.T) {
 		`{"type":"null","example":1,"discriminator":{"propertyName":"x"},"$defs":{},"definitions":{"x":1}}`:                                 "",
 		`{"type":"number","oneOf":[{"type":"string"}]}`:                                                                                     "an alternative of oneOf has types other than number, which type beside it excludes",
 		`{"type":["null","array"],"allOf":[{"type":"string"}]}`:                                                                             "an alternative of allOf has types other than null and array, which type beside it excludes",
+		`{"type":"string","anyOf":[{"type":["string",3]}]}`:                                                                                 "type must be one of object, array, string, number, integer, boolean, null, or a list of them",
+		`{"$ref":"/$defs/a","$defs":{"a":{"type":"null"}}}`:                                                                                 "$ref must be a pointer within the schema, such as #/$defs/name",
+		`{"$ref":"$defs/a","$defs":{"a":{"type":"null"}}}`:                                                                                  "$ref must be a pointer within the schema, such as #/$defs/name",
+		`{"$ref":"#x","$defs":{},"title":"","":{"type":"null"}}`:                                                                            "$ref must be a pointer within the schema, such as #/$defs/name",
+		`{"$ref":"#/$defs/b","$defs":{"a":{"type":"null"}}}`:                                                                                "$ref \"#/$defs/b\" names nothing",
+		`{"$ref":"#/$defs/a/b","$defs":{"a":true}}`:                                                                                         "$ref \"#/$defs/a/b\" names nothing",
 	} {
 		_, err := Compile([]byte(schema), Limits{})
 		var e *SchemaError
@@ -148,12 +154,13 @@ func TestConcurrentTexts(t *testing.T) {
 // A token that the mask forbids is not accepted, and a grammar with too many stacks starts anew.
 func TestForbiddenTokens(t *testing.T) {
 	v := words()
-	for _, id := range []int32{'x' + 1, -1, int32(v.size), int32(v.size) + 5} {
+	few := NewVocabulary([][]byte{[]byte("{"), nil}, nil) // an id without bytes is none of the others
+	for id, v := range map[int32]*Vocabulary{'x' + 1: v, -1: v, int32(v.size): v, int32(v.size) + 5: v, 1: few, 2: few} {
 		m := compiled(t, `{"type":"object"}`).NewMatcher(v)
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("token %d was accepted", id)
+				if r := recover(); r != "grammar: a token was accepted that the mask forbids" {
+					t.Errorf("token %d was accepted: %v", id, r)
 				}
 			}()
 			m.Accept(id)
@@ -165,6 +172,65 @@ func TestForbiddenTokens(t *testing.T) {
 		g.cache.stack = slices.Repeat([]frame{{}}, size)
 		if g.NewMatcher(v); (len(g.cache.stack) < size) != fresh {
 			t.Errorf("%d stacks are kept: %v", size, fresh)
+		}
+	}
+}
+
+// A program is refused from one instruction fewer than it has, a schema from one level deeper than can be parsed, and one
+// whose shortest text needs one call more than are followed.
+func TestExactLimits(t *testing.T) {
+	for _, schema := range schemas {
+		n := len(compiled(t, schema).code)
+		for code, good := range map[int]bool{n: true, n - 1: false} {
+			if _, err := Compile([]byte(schema), Limits{Code: code}); (err == nil) != good {
+				t.Errorf("%.60s: %d instructions of %d: %v", schema, code, n, err)
+			}
+		}
+	}
+	for depth, good := range map[int]bool{200: true, 201: false} {
+		schema := `{"const":` + strings.Repeat("[", depth-1) + "1" + strings.Repeat("]", depth-1) + "}"
+		if _, err := Compile([]byte(schema), Limits{}); (err == nil) != good {
+			t.Errorf("values nested %d deep: %v", depth, err)
+		}
+	}
+	for n, good := range map[int]bool{maxDepth - 1: true, maxDepth: true, maxDepth + 1: false} {
+		schema := strings.Repeat(`{"type":"array","minItems":1,"items":`, n-1) + `{"type":"null"}` + strings.Repeat("}", n-1)
+		g, err := Compile([]byte(schema), Limits{Depth: 1000})
+		if (err == nil) != good {
+			t.Errorf("lists nested %d deep: %v", n, err)
+		}
+		if good && !reads(g, strings.Repeat("[", n-1)+"null"+strings.Repeat("]", n-1)) {
+			t.Errorf("lists nested %d deep are not read", n)
+		}
+	}
+}
+
+// A state holds each parse of a text once, in order, and no more of them than the limit, however many ways there are to
+// read the text.
+func TestParsesOfAState(t *testing.T) {
+	two := `{"type":"array","items":{"$ref":"#"}}`
+	for schema, most := range map[string]int{
+		`{"anyOf":[` + two + `,` + two + `,{"type":"null"}]}`:                                                                       maxThreads, // twice as many with each bracket
+		`{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"},{"type":"array","items":{"$ref":"#"}}],"$defs":{"a":{"type":"null"}}}`: 40,
+		`{"type":"array"}`: 40,
+	} {
+		g := compiled(t, schema)
+		g.mu.Lock()
+		s, largest := g.start(), 0
+		for _, b := range []byte(strings.Repeat("[", 13) + strings.Repeat("null,", 12) + "null]") {
+			if s = g.step(s, b); s == nil {
+				t.Fatalf("%s: %c is refused", schema, b)
+			}
+			for i, p := range s.threads {
+				if i > 0 && (s.threads[i-1].pc > p.pc || s.threads[i-1].pc == p.pc && s.threads[i-1].stack >= p.stack) {
+					t.Fatalf("%s: parse %d is %v after %v", schema, i, p, s.threads[i-1])
+				}
+			}
+			largest = max(largest, len(s.threads))
+		}
+		g.mu.Unlock()
+		if largest > most || most == maxThreads && largest != most {
+			t.Errorf("%s: %d parses, want at most %d", schema, largest, most)
 		}
 	}
 }

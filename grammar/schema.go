@@ -223,9 +223,9 @@ func (s *scope) length(name string, def int) int {
 	if !ok {
 		return def
 	}
-	n, isNumber := v.(json.Number)
+	n, _ := v.(json.Number)
 	x, err := n.Int64()
-	if !isNumber || err != nil || x < 0 || x > int64(s.b.limits.Length) {
+	if err != nil || x < 0 || x > int64(s.b.limits.Length) {
 		s.b.refuse(s.path, "%s must be a whole number from 0 to %d", name, s.b.limits.Length)
 		return def
 	}
@@ -245,8 +245,8 @@ func (b *builder) keywords(s *scope) {
 		return
 	}
 	if v, ok := s.get("enum"); ok {
-		list, isList := v.([]any)
-		if !isList || len(list) == 0 {
+		list, _ := v.([]any)
+		if len(list) == 0 {
 			b.refuse(s.path, "enum must be a list that is not empty")
 			return
 		}

@@ -19,8 +19,8 @@ func escape(name string) string {
 
 // combine appends anyOf; oneOf where no two alternatives have a type in common; allOf of one.
 func (b *builder) combine(s *scope, name string, v any) {
-	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
+	list, _ := v.([]any)
+	if len(list) == 0 {
 		b.refuse(s.path, "%s must be a list that is not empty", name)
 		return
 	}

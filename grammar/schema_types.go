@@ -139,7 +139,7 @@ func (b *builder) object(s *scope) func() {
 		if slices.ContainsFunc(members, func(m member) bool { return m.name == name }) {
 			continue
 		}
-		if given && more == false {
+		if more == false {
 			b.refuse(s.path, "requires %.60q, which properties does not have", name)
 		}
 		var v any = true
@@ -160,7 +160,7 @@ func (b *builder) object(s *scope) func() {
 	switch {
 	case len(members) > 0:
 		return func() { b.members(members) }
-	case given && more == false:
+	case more == false:
 		return func() { b.text("{}") }
 	case given:
 		value := b.rule(more, s.path+"/additionalProperties", s.depth+1)
@@ -216,14 +216,14 @@ func (b *builder) members(list []member) {
 	into := make([][]int32, len(list)+1) // jumps from the first lane to the rest lane, before property i
 	empty := true
 	for i, m := range list {
-		skip := int32(-1)
+		var skip int32
 		if !m.required {
 			skip = b.put(inst{op: opSplit})
 			b.at(skip).x = b.here()
 		}
 		b.call(rules[i])
 		into[i+1] = append(into[i+1], b.put(inst{op: opJump}))
-		if skip < 0 {
+		if m.required {
 			empty = false
 			break
 		}

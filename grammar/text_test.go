@@ -272,3 +272,16 @@ func TestDepthOfKeywords(t *testing.T) {
 		}
 	}
 }
+
+// Members are read with and without a space after commas and colons, and with no other white space.
+func TestGaps(t *testing.T) {
+	for _, schema := range []string{`{"type":"object"}`, `{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"null"}}}`} {
+		g := compiled(t, schema)
+		for text, want := range map[string]bool{`{"a":[1,2],"b":null}`: true, `{"a": [1, 2], "b": null}`: true, `{"a": [1,2],"b": null}`: true, `{ "a":[],"b":null}`: false, `{"a" :[],"b":null}`: false,
+			`{"a":  [],"b":null}`: false, `{"a":[1 ,2],"b":null}`: false, `{"a":[],"b":null }`: false, `{"a":[],"b":null} `: false, ` {"a":[],"b":null}`: false, "{\"a\":\n[],\"b\":null}": false} {
+			if reads(g, text) != want {
+				t.Errorf("%s: %q is read: %v", schema, text, !want)
+			}
+		}
+	}
+}

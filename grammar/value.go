@@ -104,7 +104,7 @@ func (b *builder) list(head []int32, item int32, lo, hi int) {
 	default:
 		rest := func() {
 			b.call(item)
-			more(max(lo-1, 0), max(hi-1, min(hi, 0)))
+			more(max(lo-1, 0), hi-1)
 		}
 		if lo == 0 {
 			b.maybe(rest)

@@ -81,10 +81,10 @@ func (v *Vocabulary) allowed(g *Grammar, s *State) []uint64 {
 	have, dead := 0, false
 	for i, b := range v.bytes {
 		n := int(v.common[i])
-		if dead && n > have {
+		if n > have {
 			continue // its prefix led to a dead end
 		}
-		for have, dead = min(have, n), false; have < len(b); have++ {
+		for have, dead = n, false; have < len(b); have++ {
 			if path[have+1] = g.step(path[have], b[have]); path[have+1] == nil {
 				dead = true
 				break
