@@ -12,23 +12,32 @@ type Estimate struct {
 	Bytes  int64  // of text
 	Whole  bool   // all of it was read
 	Sample string // some of the text, to measure a tokenizer on
+
+	sample []byte // Sample while it grows
 }
 
 const sampleBytes = 1 << 18
 
 func (e *Estimate) add(text string) {
 	e.Bytes += int64(len(text))
-	if len(e.Sample) < sampleBytes {
-		e.Sample += text[:min(len(text), sampleBytes)]
+	if len(e.sample) < sampleBytes {
+		e.sample = append(e.sample, text[:min(len(text), sampleBytes)]...)
 	}
 }
 
 // EstimateText reads up to most bytes of a source's text and scales them to the whole: by bytes on disk for files, by
 // the number of documents for a generator.
-func EstimateText(ctx context.Context, s Source, most int64) (Estimate, error) {
+func EstimateText(ctx context.Context, s Source, most int64) (e Estimate, err error) {
 	if f, ok := s.(*files); ok {
-		return f.estimate(most)
+		e, err = f.estimate(most)
+	} else {
+		e, err = estimateDocuments(ctx, s, most)
 	}
+	e.Sample, e.sample = string(e.sample), nil
+	return e, err
+}
+
+func estimateDocuments(ctx context.Context, s Source, most int64) (Estimate, error) {
 	e, docs := Estimate{Whole: true}, 0
 	for d, err := range s.Documents(ctx) {
 		if err != nil {
@@ -64,7 +73,7 @@ func (s *files) estimate(most int64) (e Estimate, err error) {
 			return e, err
 		}
 		e.Bytes, e.Whole = e.Bytes+k.Bytes, e.Whole && k.Whole
-		e.Sample += k.Sample
+		e.sample = append(e.sample, k.sample...)
 	}
 	return e, nil
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,8 +14,10 @@ func TestEstimateExactly(t *testing.T) {
 	dir := t.TempDir()
 	texts := []string{"one", "two words", strings.Repeat("é", 1000)}
 	var lines strings.Builder
+	var rows []row
 	size := int64(0)
 	for _, x := range texts {
+		rows = append(rows, row{1, x})
 		fmt.Fprintf(&lines, "{\"text\":%q}\n", x)
 		size += int64(len(x))
 	}
@@ -22,7 +25,8 @@ func TestEstimateExactly(t *testing.T) {
 	write(t, filepath.Join(dir, "a.jsonl"), []byte(lines.String()))
 	write(t, filepath.Join(dir, "b.jsonl.gz"), gz([]byte(lines.String())))
 	write(t, filepath.Join(dir, "c.txt"), []byte(strings.Join(texts, textBreak)))
-	for spec, want := range map[string]int64{"a.jsonl": size, "b.jsonl.gz": size, "c.txt": size, ".": 3 * size} {
+	write(t, filepath.Join(dir, "d.parquet"), parquetOf(t, rows))
+	for spec, want := range map[string]int64{"a.jsonl": size, "b.jsonl.gz": size, "c.txt": size, "d.parquet": size, ".": 4 * size} {
 		e, err := EstimateText(t.Context(), open(t, filepath.Join(dir, spec)), 1<<30)
 		if err != nil || e.Bytes != want || !e.Whole || len(e.Sample) != int(want) {
 			t.Errorf("%s: %d bytes, whole %v, a sample of %d, %v; want %d", spec, e.Bytes, e.Whole, len(e.Sample), err, want)
@@ -65,5 +69,45 @@ func TestEstimateOfKinds(t *testing.T) {
 		if err != nil || e.Whole != c.whole {
 			t.Errorf("%d and %d bytes of text: whole %v, %v; want %v", len(c.a), len(c.b), e.Whole, err, c.whole)
 		}
+	}
+}
+
+// Of every kind of file a part tells how much text the whole has. In parquet that goes by rows: nulls and other columns
+// take their part.
+func TestEstimateOfEveryKind(t *testing.T) {
+	type optional struct {
+		ID   int64   `parquet:"id"`
+		Text *string `parquet:"text,optional"`
+	}
+	var lines strings.Builder
+	var rows []row
+	var sparse []optional
+	size := 0
+	for i := range 500 {
+		x := fmt.Sprintf("document %x and %x", i*i, i*7919)
+		size += len(x)
+		fmt.Fprintf(&lines, "{\"text\":%q}\n", x)
+		rows = append(rows, row{int64(i), x})
+		sparse = append(sparse, optional{int64(i), &x}, optional{})
+	}
+	dir := t.TempDir()
+	for name, b := range map[string][]byte{"a.jsonl": []byte(strings.Repeat(lines.String(), 50)), "a.parquet": parquetOf(t, rows), "b.parquet": parquetOf(t, sparse)} {
+		path, size := filepath.Join(dir, name), size
+		if write(t, path, b); name == "a.jsonl" { // longer than what is read ahead
+			size *= 50
+		}
+		for _, most := range []int64{int64(size / 2), int64(size - 1), 1 << 40} {
+			e, err := EstimateText(t.Context(), open(t, path), most)
+			if off := float64(e.Bytes)/float64(size) - 1; err != nil || !(math.Abs(off) < 0.25) || most > int64(size) && (off != 0 || !e.Whole) {
+				t.Errorf("%s: reading %d of %d bytes gives %d, whole %v, %v", name, most, size, e.Bytes, e.Whole, err)
+			}
+		}
+	}
+	two := t.TempDir()
+	write(t, filepath.Join(two, "a.parquet"), parquetOf(t, rows))
+	write(t, filepath.Join(two, "b.parquet"), parquetOf(t, rows))
+	e, err := EstimateText(t.Context(), open(t, two), 1000)
+	if off := float64(e.Bytes)/float64(2*size) - 1; err != nil || !(math.Abs(off) < 0.15) || e.Whole {
+		t.Errorf("reading 1000 of twice %d bytes gives %d, whole %v, %v", size, e.Bytes, e.Whole, err)
 	}
 }

@@ -30,13 +30,19 @@ func readParquet(f *os.File, yield func(string) bool) (err error) {
 	if !ok || leaf.MaxRepetitionLevel > 0 || leaf.Node.Type().Kind() != parquet.ByteArray {
 		return fmt.Errorf(`no string column "text"; its columns are %s`, columns(file.Schema()))
 	}
+	c := textColumn{yield: yield}
 	for _, g := range file.RowGroups() {
-		more, err := readPages(g.ColumnChunks()[leaf.ColumnIndex], yield)
-		if err != nil || !more {
+		more, err := c.read(g.ColumnChunks()[leaf.ColumnIndex])
+		if err != nil {
+			return err
+		}
+		if !more { // pages are read anywhere in the file; its position says how much of it that was, as that of a stream does
+			_, err := f.Seek(int64(float64(st.Size())*float64(c.seen)/float64(file.NumRows())), io.SeekStart)
 			return err
 		}
 	}
-	return nil
+	_, err = f.Seek(0, io.SeekEnd)
+	return err
 }
 
 func columns(s *parquet.Schema) string {
@@ -47,7 +53,14 @@ func columns(s *parquet.Schema) string {
 	return strings.Join(names, ", ")
 }
 
-func readPages(chunk parquet.ColumnChunk, yield func(string) bool) (more bool, err error) {
+// textColumn passes on the texts of a column.
+type textColumn struct {
+	yield func(string) bool
+	seen  int64 // values so far, nulls included
+}
+
+// read reads a row group's part of the column.
+func (c *textColumn) read(chunk parquet.ColumnChunk) (more bool, err error) {
 	pages := chunk.Pages()
 	defer pages.Close()
 	values := make([]parquet.Value, 64)
@@ -63,7 +76,7 @@ func readPages(chunk parquet.ColumnChunk, yield func(string) bool) (more bool, e
 			return false, err
 		}
 		left -= page.NumValues()
-		more, err := readValues(page.Values(), values, yield)
+		more, err := c.values(page.Values(), values)
 		parquet.Release(page)
 		if err != nil || !more {
 			return false, err
@@ -71,18 +84,18 @@ func readPages(chunk parquet.ColumnChunk, yield func(string) bool) (more bool, e
 	}
 }
 
-func readValues(r parquet.ValueReader, values []parquet.Value, yield func(string) bool) (more bool, err error) {
+func (c *textColumn) values(r parquet.ValueReader, values []parquet.Value) (more bool, err error) {
 	for {
 		n, err := r.ReadValues(values)
 		for _, v := range values[:n] {
-			if v.IsNull() {
+			if c.seen++; v.IsNull() {
 				continue
 			}
 			if n := len(v.ByteArray()); n > maxLine {
 				return false, fmt.Errorf("a text of %d bytes is longer than %d MiB, which is the most that one document may have", n, maxLine>>20)
 			}
 			// The bytes belong to the page, which is reused, so copy them.
-			if !yield(string(v.ByteArray())) {
+			if !c.yield(string(v.ByteArray())) {
 				return false, nil
 			}
 		}
