@@ -135,6 +135,17 @@ func (o timedAttention) DiffAttentionCached(a *device.DiffAttn, c *device.Cache,
 	o.op(opKey{name: "DiffAttentionCached"}, 0, func() { o.Device.DiffAttentionCached(a, c, slot, pos) }, a.Q, a.Out)
 }
 
+// SubtractHeads is timed.
+func (o timedAttention) SubtractHeads(out, a, lam tensor.Tensor, heads int) {
+	o.op(opKey{name: "SubtractHeads"}, 0, func() { o.Device.SubtractHeads(out, a, lam, heads) }, out, a, lam)
+}
+
+// SubtractHeadsBackward is timed; of a it reads the second half.
+func (o timedAttention) SubtractHeadsBackward(da, dlam, dout, a, lam tensor.Tensor, heads int) {
+	o.op(opKey{name: "SubtractHeadsBackward"}, 0, func() { o.Device.SubtractHeadsBackward(da, dlam, dout, a, lam, heads) },
+		da, dlam, dout, a.Columns(a.Cols/2, a.Cols), lam)
+}
+
 // pagedOps are Ops of a device that computes chunks over pages.
 type pagedOps struct {
 	*Ops

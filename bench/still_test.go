@@ -77,6 +77,10 @@ func (d *still) AttentionCached(a *device.Attn, c *device.Cache, s, p tensor.Ten
 func (d *still) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, s, p tensor.Tensor) {
 	d.note("DiffAttentionCached", *a, *c, s, p)
 }
+func (d *still) SubtractHeads(a, b, c tensor.Tensor, n int) { d.note("SubtractHeads", a, b, c, n) }
+func (d *still) SubtractHeadsBackward(a, b, c, e, f tensor.Tensor, n int) {
+	d.note("SubtractHeadsBackward", a, b, c, e, f, n)
+}
 func (d *still) CacheWrite(c *device.Cache, k, v, s, p tensor.Tensor) {
 	d.note("CacheWrite", *c, k, v, s, p)
 }
@@ -140,6 +144,8 @@ func TestBytesOfOps(t *testing.T) {
 		{"DiffAttention", func(d device.Device) { d.DiffAttention(x) }, 1111111, 8},
 		{"DiffAttentionBackward", func(d device.Device) { d.DiffAttentionBackward(x, h) }, 111111101111, 16},
 		{"DiffAttentionCached", func(d device.Device) { d.DiffAttentionCached(x, none, of(7), of(70)) }, 1001, 0},
+		{"SubtractHeads", func(d device.Device) { d.SubtractHeads(of(1), of(10), of(100), 5) }, 111, 0},
+		{"SubtractHeadsBackward", func(d device.Device) { d.SubtractHeadsBackward(of(1), of(10), of(100), of(2000), of(1e4), 5) }, 11111, 0},
 		{"CacheWrite", func(d device.Device) { d.CacheWrite(none, of(1), of(10), of(100), of(1000)) }, 22, 0},
 		{"AttentionProbs", func(d device.Device) { d.AttentionProbs(of(1), of(10), of(100), device.Probs{}) }, 1, 0},
 		{"Lambda", func(d device.Device) { d.Lambda(of(1e4), vecs, 0.2) }, 1111, 0},

@@ -64,6 +64,14 @@ func rowChecks() []checked {
 	add("SwiGLU", "", m{"y": a16(6, 8), "gu": a16(6, 16)}, func(a map[string]*tensor.Tensor) { CheckSwiGLU(*a["y"], *a["gu"], bf16) })
 	add("SwiGLUBackward", "", m{"dgu": a16(6, 16), "y": a16(6, 8), "dy": a16(6, 8), "gu": a16(6, 16)},
 		func(a map[string]*tensor.Tensor) { CheckSwiGLUBackward(*a["dgu"], *a["y"], *a["dy"], *a["gu"], bf16) })
+	for _, lam := range []tensor.Tensor{f32(1, 1), f32(6, 4)} {
+		add(fmt.Sprint("SubtractHeads ", lam), "", m{"out": a16(6, 8), "a": a16(6, 16), "lam": lam},
+			func(a map[string]*tensor.Tensor) { CheckSubtractHeads(*a["out"], *a["a"], *a["lam"], 4, bf16) })
+		add(fmt.Sprint("SubtractHeadsBackward ", lam), "", m{"da": a16(6, 16), "dlam": f32(6, 4), "dout": a16(6, 8), "a": a16(6, 16), "lam": lam},
+			func(a map[string]*tensor.Tensor) {
+				CheckSubtractHeadsBackward(*a["da"], *a["dlam"], *a["dout"], *a["a"], *a["lam"], 4, bf16)
+			})
+	}
 	add("Lambda", "", m{"lam": f32(1, 1), "q1": f32(1, 8), "k1": f32(1, 8), "q2": f32(1, 8), "k2": f32(1, 8)}, func(a map[string]*tensor.Tensor) {
 		CheckLambda(*a["lam"], LambdaVecs{*a["q1"], *a["k1"], *a["q2"], *a["k2"]}, bf16)
 	})

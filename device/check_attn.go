@@ -118,11 +118,12 @@ func (a *DiffAttn) Check(t Types) {
 func (a *DiffAttn) inputs(t Types) bool {
 	n := a.B * a.T
 	return (a.Keys == 1 || a.Keys == 2) && has(a.Q, t.Act, n, 2*a.Heads*a.D) && has(a.K, t.Act, n, a.Groups*a.Keys*a.D) &&
-		has(a.V, t.Act, n, a.Groups*a.DV) && a.lambda(n, t) && opt(a.Start, tensor.I32, 1, n) && a.Norm.ok(a.DV, t)
+		has(a.V, t.Act, n, a.Groups*a.DV) && perHead(a.Lam, n, a.Heads, t) && opt(a.Start, tensor.I32, 1, n) && a.Norm.ok(a.DV, t)
 }
 
-func (a *DiffAttn) lambda(n int, t Types) bool {
-	return has(a.Lam, t.Stat, 1, 1) || has(a.Lam, t.Stat, n, a.Heads)
+// perHead reports whether lam is one λ for all, or one for each of n rows and each head.
+func perHead(lam tensor.Tensor, n, heads int, t Types) bool {
+	return has(lam, t.Stat, 1, 1) || has(lam, t.Stat, n, heads)
 }
 
 func (a *DiffAttn) fail(op string) {
@@ -154,10 +155,29 @@ func (a *DiffAttn) CheckBackward(g *DiffAttnGrad, t Types) {
 func (a *DiffAttn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 	n, w := a.Q.Rows, a.Heads*a.DV
 	if !(a.valid() && (a.Keys == 1 || a.Keys == 2) && a.Norm.ok(a.DV, t) && has(a.Q, t.Act, n, 2*a.Heads*a.D) && has(a.Out, t.Act, n, w) &&
-		a.lambda(n, t) && opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
+		perHead(a.Lam, n, a.Heads, t) && opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
 		a.fail("DiffAttentionCached")
 	}
 	if !c.fits(CacheCols(t.Cache, a.Groups*a.Keys, a.D), CacheCols(t.Cache, a.Groups, a.DV), n, slot, pos, t) {
 		c.fail(fmt.Sprintf("DiffAttentionCached of %v Keys=%d", &a.AttnShape, a.Keys), slot, pos, arg{"Q", a.Q})
+	}
+}
+
+// CheckSubtractHeads checks SubtractHeads' tensors.
+func CheckSubtractHeads(out, a, lam tensor.Tensor, heads int, t Types) {
+	n, w := out.Rows, out.Cols
+	if !(heads > 0 && w%heads == 0 && has(out, t.Act, n, w) && has(a, t.Act, n, 2*w) && perHead(lam, n, heads, t)) {
+		fail(fmt.Sprintf("SubtractHeads of %d", heads), "out[N,H·DV] and a[N,2H·DV] in Act, lam[1,1] or [N,H] in Stat",
+			arg{"out", out}, arg{"a", a}, arg{"lam", lam})
+	}
+}
+
+// CheckSubtractHeadsBackward checks SubtractHeadsBackward's tensors.
+func CheckSubtractHeadsBackward(da, dlam, dout, a, lam tensor.Tensor, heads int, t Types) {
+	n, w := dout.Rows, dout.Cols
+	if !(heads > 0 && w%heads == 0 && has(dout, t.Act, n, w) && has(a, t.Act, n, 2*w) && has(da, t.Act, n, 2*w) &&
+		has(dlam, t.Stat, n, heads) && perHead(lam, n, heads, t)) {
+		fail(fmt.Sprintf("SubtractHeadsBackward of %d", heads), "dout[N,H·DV] and da, a[N,2H·DV] in Act, dlam[N,H] and lam[1,1] or [N,H] in Stat",
+			arg{"da", da}, arg{"dlam", dlam}, arg{"dout", dout}, arg{"a", a}, arg{"lam", lam})
 	}
 }

@@ -89,6 +89,8 @@ func right() func() {
 		Rope{Heads: 2, Dim: 4}.Check(x, angles, ids, bf16)
 		CheckSwiGLU(x, wide, bf16)
 		CheckSwiGLUBackward(wide, x, x, wide, bf16)
+		CheckSubtractHeads(x, wide, one1, 2, bf16)
+		CheckSubtractHeadsBackward(wide, dtable.RowRange(0, 6), x, wide, dtable.RowRange(1, 7), 8, bf16)
 		plain.Check(bf16)
 		plain.CheckBackward(pg, bf16)
 		normed.Check(bf16)

@@ -65,13 +65,17 @@ var pieceOps = map[string]func(d *Device, a *pieceArgs){
 	"norm": func(d *Device, a *pieceArgs) {
 		d.RMSNorm(a.x[0], a.rows, tensor.Tensor{}, a.x[1], tensor.Tensor{}, a.w, 1e-5)
 	},
-	"norm backward":    func(d *Device, a *pieceArgs) { d.RMSNormBackward(a.x[0], a.sum, a.x[1], a.x[2], a.w, a.rows) },
-	"rope":             func(d *Device, a *pieceArgs) { d.Rope(a.x[0], a.big, a.ids, device.Rope{Heads: 1, Dim: a.big.Cols}) },
-	"rope heads":       func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64}) },
-	"rope pairs":       func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64, Interleaved: true, Inverse: true}) },
-	"swiglu":           func(d *Device, a *pieceArgs) { d.SwiGLU(a.x[0], a.wide[0]) },
-	"swiglu backward":  func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[1], a.x[0], a.x[1], a.wide[0]) },
-	"swiglu in place":  func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[0], a.x[0], a.x[0], a.wide[0]) },
+	"norm backward":   func(d *Device, a *pieceArgs) { d.RMSNormBackward(a.x[0], a.sum, a.x[1], a.x[2], a.w, a.rows) },
+	"rope":            func(d *Device, a *pieceArgs) { d.Rope(a.x[0], a.big, a.ids, device.Rope{Heads: 1, Dim: a.big.Cols}) },
+	"rope heads":      func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64}) },
+	"rope pairs":      func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64, Interleaved: true, Inverse: true}) },
+	"swiglu":          func(d *Device, a *pieceArgs) { d.SwiGLU(a.x[0], a.wide[0]) },
+	"swiglu backward": func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[1], a.x[0], a.x[1], a.wide[0]) },
+	"swiglu in place": func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[0], a.x[0], a.x[0], a.wide[0]) },
+	"subtract heads":  func(d *Device, a *pieceArgs) { d.SubtractHeads(a.x[0], a.wide[0], a.big.Columns(0, 2), 2) },
+	"subtract heads backward": func(d *Device, a *pieceArgs) {
+		d.SubtractHeadsBackward(a.wide[1], a.big.Columns(0, 2), a.x[1], a.wide[0], a.big.Columns(2, 4), 2)
+	},
 	"sigmoid":          func(d *Device, a *pieceArgs) { d.Sigmoid(a.x[0], a.x[1]) },
 	"sigmoid backward": func(d *Device, a *pieceArgs) { d.SigmoidBackward(a.x[0], a.x[0], a.x[1]) },
 	"sum of squares":   func(d *Device, a *pieceArgs) { d.SumSquares(a.sum.Columns(0, 1), a.x[0]) },

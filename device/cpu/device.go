@@ -83,8 +83,9 @@ type (
 	// attention ops are attn.Engine's, and the small ones around it.
 	attention struct {
 		*machine
-		attn  *attn.Engine
-		probs probsTask
+		attn          *attn.Engine
+		probs         probsTask
+		subtractHeads subtractHeadsTask
 	}
 )
 

@@ -102,9 +102,13 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 		"norm backward": func() {
 			d.RMSNormBackward(w, device.Empty(d, tensor.F32, 1, k), other, random(n, k), random(1, k), rstd)
 		},
-		"rope":             func() { d.Rope(w, table, ids, device.Rope{Heads: 4, Dim: k / 4}) },
-		"swiglu":           func() { d.SwiGLU(w, random(n, 2*k)) },
-		"swiglu backward":  func() { d.SwiGLUBackward(w, random(n, k/2), random(n, k/2), random(n, k)) },
+		"rope":            func() { d.Rope(w, table, ids, device.Rope{Heads: 4, Dim: k / 4}) },
+		"swiglu":          func() { d.SwiGLU(w, random(n, 2*k)) },
+		"swiglu backward": func() { d.SwiGLUBackward(w, random(n, k/2), random(n, k/2), random(n, k)) },
+		"heads apart":     func() { d.SubtractHeads(w, random(n, 2*k), randomOf(d, tensor.F32, r, n, 4), 4) },
+		"heads apart backward": func() {
+			d.SubtractHeadsBackward(w, device.Empty(d, tensor.F32, n, 4), random(n, k/2), random(n, k), randomOf(d, tensor.F32, r, n, 4), 4)
+		},
 		"sigmoid backward": func() { d.SigmoidBackward(w, other, random(n, k)) },
 		"attention":        func() { d.Attention(attn(w)) },
 		"attention's raw": func() {

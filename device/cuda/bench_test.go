@@ -96,9 +96,12 @@ func BenchmarkMemory(b *testing.B) {
 		run("rmsnormbackward", 4*one, func() { d.RMSNormBackward(dx, dw, dy, x, w, rstd) })
 		run("swiglu", 3*inner, func() { d.SwiGLU(h, gu) })
 		run("swiglubackward", 6*inner, func() { d.SwiGLUBackward(gu, h, h, gu) })
+		lam, dlam, dgu := stat(d, s.n, s.f/64), stat(d, s.n, s.f/64), act(d, s.n, 2*s.f)
+		run("subtractheads", 3*inner, func() { d.SubtractHeads(h, gu, lam, s.f/64) })
+		run("subtractheadsbackward", 4*inner, func() { d.SubtractHeadsBackward(dgu, dlam, h, gu, lam, s.f/64) })
 		table, pos := stat(d, 4096, 64), ints(d, s.n)
 		run("rope", 2*one, func() { d.Rope(x, table, pos, device.Rope{Heads: s.c / 64, Dim: 64}) })
-		for _, t := range []tensor.Tensor{x, dy, dx, gu, h, table} {
+		for _, t := range []tensor.Tensor{x, dy, dx, gu, h, table, lam, dlam, dgu} {
 			d.Free(t.Buf)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"antiphase/device"
@@ -19,10 +20,25 @@ import (
 // eager hides that a device can record work.
 type eager struct{ device.Device }
 
+// kinds are the architectures, and DIFF V2's ablation, whose passes have an op of their own.
+func kinds() (all []string) {
+	for _, a := range layer.Archs() {
+		all = append(all, a.Name)
+	}
+	return append(all, "diff2 across")
+}
+
+// ofKind sets the architecture and the pairing that a kind names.
+func ofKind(kind string, c model.Config) model.Config {
+	arch, pairing, _ := strings.Cut(kind, " ")
+	c.Arch, c.Pairing = arch, layer.Pairing(pairing)
+	return c
+}
+
 // small is a model of two layers.
-func small(t testing.TB, d device.Device, arch string) *model.Model {
+func small(t testing.TB, d device.Device, kind string) *model.Model {
 	t.Helper()
-	return newModel(t, d, model.Config{Arch: arch, Vocab: 50, Context: 32, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8})
+	return newModel(t, d, ofKind(kind, model.Config{Vocab: 50, Context: 32, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}))
 }
 
 func newModel(t testing.TB, d device.Device, c model.Config) *model.Model {
@@ -126,8 +142,8 @@ func recordedSteps(t *testing.T, d *Device, arch string) {
 // TestRecordedSteps: a training run of graphs leaves the bits of one without, whatever comes between the steps.
 func TestRecordedSteps(t *testing.T) {
 	d := gpu(t, nil)
-	for _, a := range layer.Archs() {
-		recordedSteps(t, d, a.Name)
+	for _, kind := range kinds() {
+		recordedSteps(t, d, kind)
 	}
 }
 
@@ -184,8 +200,8 @@ func recordedDecoding(t *testing.T, d *Device, arch string) {
 // TestRecordedDecoding: decoding by graphs gives the bits of decoding without.
 func TestRecordedDecoding(t *testing.T) {
 	d := gpu(t, nil)
-	for _, a := range layer.Archs() {
-		recordedDecoding(t, d, a.Name)
+	for _, kind := range kinds() {
+		recordedDecoding(t, d, kind)
 	}
 }
 
@@ -252,18 +268,18 @@ func promptTogether(t *testing.T, d *Device, c model.Config, first, second int) 
 // TestPrompt: at the tiled kernels' sizes.
 func TestPrompt(t *testing.T) {
 	d := gpu(t, nil)
-	for _, a := range layer.Archs() {
+	for _, kind := range kinds() {
 		for _, d.wgmma = range []bool{false, d.info.Major == 9} {
-			promptTogether(t, d, model.Config{Arch: a.Name, Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}, 301, 150)
+			promptTogether(t, d, ofKind(kind, model.Config{Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}), 301, 150)
 		}
 	}
 }
 
 // TestDecodingIsOneLaunch: the third step of so many sequences asks the driver for one graph and nothing else.
 func TestDecodingIsOneLaunch(t *testing.T) {
-	for _, a := range layer.Archs() {
+	for _, kind := range kinds() {
 		d, drv := fakeDevice(t)
-		m := small(t, d, a.Name)
+		m := small(t, d, kind)
 		c := m.NewCache(8, 4, 2, 8)
 		x := model.Rows{IDs: []int32{1, 2}, Slots: []int32{0, 1}, Pos: []int32{0, 0}, Want: []int32{0, 1}}
 		y := make([]float32, 100)
@@ -277,7 +293,7 @@ func TestDecodingIsOneLaunch(t *testing.T) {
 		step()
 		drv.Reset()
 		if allocs := testing.AllocsPerRun(10, step); allocs != 0 || outside(drv) != 0 || drv.Graphs != 11 {
-			t.Errorf("%s: 11 steps launched %d graphs and %d other calls, with %v allocations each", a.Name, drv.Graphs, outside(drv), allocs)
+			t.Errorf("%s: 11 steps launched %d graphs and %d other calls, with %v allocations each", kind, drv.Graphs, outside(drv), allocs)
 		}
 		c.Free()
 	}
@@ -285,9 +301,9 @@ func TestDecodingIsOneLaunch(t *testing.T) {
 
 // TestStepIsOneLaunch: from the third on, a training step asks the driver for one graph and nothing else, and allocates nothing.
 func TestStepIsOneLaunch(t *testing.T) {
-	for _, a := range layer.Archs() {
+	for _, kind := range kinds() {
 		d, drv := fakeDevice(t)
-		m := small(t, d, a.Name)
+		m := small(t, d, kind)
 		o := optim.New(d, m.Params, optim.Default())
 		s := optim.NewStepper(m, o, 1)
 		b := text(rand.New(rand.NewPCG(1, 2)), 4, 16)
@@ -302,14 +318,14 @@ func TestStepIsOneLaunch(t *testing.T) {
 		ops := len(drv.Launches) + len(drv.Products) + len(drv.Clears) + len(drv.Moves)
 		step()
 		if drv.Recorded != ops {
-			t.Errorf("%s: %d calls recorded, %d run", a.Name, drv.Recorded, ops)
+			t.Errorf("%s: %d calls recorded, %d run", kind, drv.Recorded, ops)
 		}
 		drv.Reset()
 		if allocs := testing.AllocsPerRun(10, step); allocs != 0 {
-			t.Errorf("%s: a step allocates %v times", a.Name, allocs)
+			t.Errorf("%s: a step allocates %v times", kind, allocs)
 		}
 		if outside(drv) != 0 || drv.Graphs != 11 {
-			t.Errorf("%s: 11 steps launched %d graphs and %d other calls", a.Name, drv.Graphs, outside(drv))
+			t.Errorf("%s: 11 steps launched %d graphs and %d other calls", kind, drv.Graphs, outside(drv))
 		}
 		s.Free()
 		o.Free()

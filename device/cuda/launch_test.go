@@ -98,6 +98,15 @@ func TestLaunches(t *testing.T) {
 		{"swiglu backward", func(d *Device) { d.SwiGLUBackward(act(d, 9, 4096), act(d, 9, 2048), act(d, 9, 2048), act(d, 9, 4096)) },
 			[]string{"swiglu_backward 1,9,1 × 256 + 0"}},
 		{"sigmoid", func(d *Device) { d.Sigmoid(stat(d, 64, 12), stat(d, 64, 12)) }, []string{"sigmoid_f32 1,1,1 × 96 + 0"}},
+		{"subtract heads", func(d *Device) { d.SubtractHeads(act(d, 100, 6*32), act(d, 100, 12*32), stat(d, 100, 6), 6) },
+			[]string{"subtractheads 10,1,1 × 256 + 0"}},
+		{"subtract heads backward", func(d *Device) {
+			d.SubtractHeadsBackward(act(d, 100, 4*24), stat(d, 100, 2), act(d, 100, 2*24), act(d, 100, 4*24), stat(d, 1, 1), 2)
+		}, []string{"subtractheads_backward 4,1,1 × 256 + 0"}},
+		{"subtract no heads", func(d *Device) {
+			d.SubtractHeads(act(d, 0, 8), act(d, 0, 16), stat(d, 1, 1), 2)
+			d.SubtractHeadsBackward(act(d, 0, 16), stat(d, 0, 2), act(d, 0, 8), act(d, 0, 16), stat(d, 1, 1), 2)
+		}, nil},
 		{"sumsquares", func(d *Device) { d.SumSquares(stat(d, 1, 1), stat(d, 1, 1<<20)) },
 			[]string{"sumsquares_f32 512,1,1 × 256 + 0", "sumsquares_finish 1,1,1 × 256 + 0"}},
 		{"adamw", func(d *Device) {

@@ -45,9 +45,9 @@ func recomputeSame(t *testing.T, d *Device, c model.Config, rows int) {
 // TestRecompute: on a GPU, at sizes of the tiled kernels.
 func TestRecompute(t *testing.T) {
 	d := gpu(t, nil)
-	for _, a := range layer.Archs() {
+	for _, kind := range kinds() {
 		for _, d.wgmma = range []bool{false, d.info.Major == 9} {
-			recomputeSame(t, d, model.Config{Arch: a.Name, Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}, 300)
+			recomputeSame(t, d, ofKind(kind, model.Config{Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}), 300)
 		}
 	}
 }

@@ -38,6 +38,7 @@ var ops = []op{
 	{"swiglu", swigluCases, swigluBench, nil},
 	{"attention", attentionCases, attentionBench, attentionExtra},
 	{"diffattention", diffattentionCases, diffattentionBench, diffattentionExtra},
+	{"subtractheads", subtractheadsCases, subtractheadsBench, nil},
 	{"cache", cacheCases, cacheBench, cacheExtra},
 	{"probs", probsCases, probsBench, nil},
 	{"lambda", lambdaCases, lambdaBench, nil},

@@ -39,6 +39,12 @@ func TestForwardByHand(t *testing.T) {
 	b.Sigmoid(y, b.set(2, 0, 1, -1, 800))
 	near(t, "sigmoid", load(y).v, []float64{0.5, 1 / (1 + e(-1)), 1 / (1 + e(1)), 1})
 
+	apart, pairs := b.zeros(2, 2), b.set(2, 1, 2, 10, 100, 3, 4, 20, 200) // heads 1, 2 and 10, 100; 3, 4 and 20, 200
+	b.SubtractHeads(apart, pairs, b.set(2, 0.5, 0.1, 2, -1), 2)
+	near(t, "heads apart", load(apart).v, []float64{1 - 5, 2 - 10, 3 - 40, 4 + 200})
+	b.SubtractHeads(apart, pairs, b.set(1, 0.5), 1)
+	near(t, "heads apart by one λ", load(apart).v, []float64{1 - 5, 2 - 50, 3 - 10, 4 - 100})
+
 	lam := b.zeros(1, 1)
 	b.Lambda(lam, device.LambdaVecs{Q1: b.set(1, 1, 2), K1: b.set(1, 3, -1), Q2: b.set(1, 0.5, 0), K2: b.set(1, 2, 9)}, 0.8)
 	near(t, "λ", load(lam).v, []float64{e(1) - e(1) + 0.8})

@@ -146,6 +146,20 @@ func TestActivationGradients(t *testing.T) {
 	b.check(t, func() { b.Sigmoid(y, x) }, y, dy, param{"x", x, dx})
 }
 
+// With one λ for all, its gradient is the sum of the shares.
+func TestSubtractHeadsGradient(t *testing.T) {
+	b := newBench(5)
+	a, dout, out, da := b.normal(3, 12), b.normal(3, 6), b.zeros(3, 6), b.zeros(3, 12)
+	lam, one, dlam, sum := b.normal(3, 2), b.normal(1, 1), b.zeros(3, 2), b.zeros(1, 1)
+	b.SubtractHeadsBackward(da, dlam, dout, a, lam, 2)
+	b.check(t, func() { b.SubtractHeads(out, a, lam, 2) }, out, dout, param{"a", a, da}, param{"lam", lam, dlam})
+	b.SubtractHeadsBackward(da, dlam, dout, a, one, 2)
+	for _, e := range load(dlam).v {
+		tensor.Host[float64](sum)[0] += e
+	}
+	b.check(t, func() { b.SubtractHeads(out, a, one, 2) }, out, dout, param{"a", a, da}, param{"lam", one, sum})
+}
+
 func TestLambdaGradient(t *testing.T) {
 	b := newBench(6)
 	vecs := func(make func(r, c int) tensor.Tensor) device.LambdaVecs {
