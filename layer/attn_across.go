@@ -19,8 +19,6 @@ const (
 // values:
 //
 //	a = attention of 2H query heads over G groups,  head_h = a_h − λ_h·a_{H+h}
-//
-// No device op subtracts heads, and an ablation does not justify one, so the host does the subtraction.
 type across struct {
 	cfg  *AttnConfig
 	lam  tokenLambda
@@ -65,43 +63,15 @@ func (l *across) chunk(p *Pass, _ *Chunk, o, q, k, v tensor.Tensor) {
 
 // subtract pushes a_h − λ_h·a_{H+h}.
 func (l *across) subtract(p *Pass) tensor.Tensor {
-	w := l.cfg.Heads * l.arg.DV
-	out := p.Act(l.arg.Out.Rows, w)
-	a, lam := readAll(p.Dev, l.arg.Out), l.lambdas(p, out.Rows)
-	y := make([]float64, out.Len())
-	for i := range y {
-		n, c := i/w, i%w
-		y[i] = a[2*n*w+c] - lam[n*l.cfg.Heads+c/l.arg.DV]*a[(2*n+1)*w+c]
-	}
-	device.WriteFloats(p.Dev, out, y)
-	l.out = out
-	return out
+	l.out = p.Act(l.arg.Out.Rows, l.cfg.Heads*l.arg.DV)
+	p.Dev.SubtractHeads(l.out, l.arg.Out, l.used, l.cfg.Heads)
+	return l.out
 }
 
-// lambdas reads λ of every row and head to the host.
-func (l *across) lambdas(p *Pass, rows int) []float64 {
-	lam := readAll(p.Dev, l.used)
-	for len(lam) < rows*l.cfg.Heads { // one for all
-		lam = append(lam, lam[0])
-	}
-	return lam
-}
-
-// backward: da_h = do_h, da_{H+h} = −λ_h·do_h, dλ_h = −do_h·a_{H+h}.
 func (l *across) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
-	rows, w, d := dout.Rows, l.cfg.Heads*l.arg.DV, l.arg.DV
-	do, a, lam := readAll(p.Dev, dout), readAll(p.Dev, l.arg.Out), l.lambdas(p, rows)
-	da, dl := make([]float64, len(a)), make([]float64, rows*l.cfg.Heads)
-	for i, x := range do {
-		n, c := i/w, i%w
-		h := n*l.cfg.Heads + c/d
-		da[2*n*w+c], da[(2*n+1)*w+c] = x, -lam[h]*x
-		dl[h] -= x * a[(2*n+1)*w+c]
-	}
-	dall, dlam := p.Act(rows, 2*w), p.stat(rows, l.cfg.Heads)
-	device.WriteFloats(p.Dev, dall, da)
-	device.WriteFloats(p.Dev, dlam, dl)
-	l.grad = device.AttnGrad{DOut: dall, DQ: dq, DK: dk, DV: dv}
+	da, dlam := p.Act(dout.Rows, l.arg.Out.Cols), p.stat(dout.Rows, l.cfg.Heads)
+	p.Dev.SubtractHeadsBackward(da, dlam, dout, l.arg.Out, l.used, l.cfg.Heads)
+	l.grad = device.AttnGrad{DOut: da, DQ: dq, DK: dk, DV: dv}
 	p.Dev.AttentionBackward(&l.arg, &l.grad)
 	l.lam.backward(p, dlam, l.used)
 }

@@ -30,10 +30,20 @@ func diff2Query(c *AttnConfig, head, m int) int {
 	return 2*head + m
 }
 
-// diff2Memory counts λ of every row and head, its gradient, and the gradient of the projection's output.
+// diff2Memory counts λ of every row and head, its gradient, and the gradient of the projection's output. Pairs across
+// groups keep the outputs of all query heads together and the difference besides, and take a gradient of the former.
 func diff2Memory(c *AttnConfig, t device.Types) (kept, passing int) {
 	stat := t.Stat.Size() * c.Heads
-	return stat, stat + actBytes(t, c.Heads)
+	passing = stat
+	if c.LambdaForm != LambdaNone {
+		kept, passing = stat, passing+actBytes(t, up8(c.Heads))
+	}
+	if c.Pairing == PairingAcross {
+		heads := c.Heads * c.HeadDim
+		kept += actBytes(t, 2*heads) - actBytes(t, heads)
+		passing += actBytes(t, 2*heads)
+	}
+	return kept, passing
 }
 
 // diff2 is head_h = (A1 − λ_h·A2)·V, A_i = softmax(Q_iKᵀ/√D), λ = σ(x·W_λᵀ), one per row and head.

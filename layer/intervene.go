@@ -70,11 +70,8 @@ func (l *Attention) Intervene(list []Intervention) error {
 	return nil
 }
 
-// ByHost reports whether passes need the host (for interventions, low-bit attention or an ablation) and so cannot be
-// recorded.
-func (l *Attention) ByHost() bool {
-	return l.cfg.edits != nil || l.low != nil || l.cfg.Pairing == PairingAcross
-}
+// ByHost reports whether passes need the host (for interventions or low-bit attention) and so cannot be recorded.
+func (l *Attention) ByHost() bool { return l.cfg.edits != nil || l.low != nil }
 
 func (es edits) apply(v Intervention) {
 	for h := range es {

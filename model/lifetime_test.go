@@ -174,3 +174,44 @@ func TestRecordingsForgetChanges(t *testing.T) {
 		m.Free()
 	}
 }
+
+// copies counts what the host reads from a device and writes to it.
+type copies struct {
+	device.Device
+	reads, writes int
+}
+
+func (c *copies) Read(dst []byte, src tensor.Tensor)  { c.reads++; c.Device.Read(dst, src) }
+func (c *copies) Write(dst tensor.Tensor, src []byte) { c.writes++; c.Device.Write(dst, src) }
+
+// A pass of any configuration stays on the device: a training pass copies nothing, a decoding step reads nothing.
+func TestPassesStayOnTheDevice(t *testing.T) {
+	for name, c := range configs(t) {
+		for _, how := range layer.Recomputes {
+			d := &copies{Device: ref.New()}
+			m := newModel(t, d, c)
+			m.Recompute(how)
+			var f Feed
+			if err := m.Put(&f, batch(rand.New(rand.NewPCG(1, 2)), c, 2, 5), 1); err != nil {
+				t.Fatal(err)
+			}
+			m.Gradient(&f, 1, nil) // what is constant is written once
+			d.reads, d.writes = 0, 0
+			if m.Gradient(&f, 1, nil); d.reads+d.writes != 0 || m.ByHost() {
+				t.Errorf("%s, recomputing %s: %d reads and %d writes of the host in a pass; ByHost is %v", name, how, d.reads, d.writes, m.ByHost())
+			}
+			cache := m.NewCache(8, 2, 2, 8)
+			for i := range 8 {
+				cache.Assign(1, i, int32(i))
+			}
+			for pos := range int32(3) {
+				if err := cache.Run(Rows{IDs: []int32{3}, Slots: []int32{1}, Pos: []int32{pos}, Want: []int32{0}}); err != nil || d.reads != 0 {
+					t.Fatalf("%s: %d reads of a decoding step, %v", name, d.reads, err)
+				}
+			}
+			cache.Free()
+			f.Free()
+			m.Free()
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -71,40 +72,54 @@ func gradients(t *testing.T, d device.Device, c Config, how layer.Recompute) [][
 	return out
 }
 
+// weighed are configurations of every architecture and variant for estimates of memory.
+func weighed() (all []Config) {
+	for _, a := range layer.Archs() {
+		c := Config{Arch: a.Name, Vocab: 19, Context: 64, Layers: 6, Dim: 128, Heads: 4, HeadDim: 16, FFN: 352, HeadNorm: layer.HeadNormOff}
+		if a.Values == 1 {
+			c.Heads = 8
+		}
+		normed := c
+		normed.HeadNorm, normed.KVHeads = layer.HeadNormAffine, 2
+		all = append(all, c, normed)
+		if !a.Variants {
+			continue
+		}
+		none, across := c, c
+		none.LambdaForm, across.Pairing = layer.LambdaNone, layer.PairingAcross
+		both := across
+		both.LambdaForm, both.KVHeads = layer.LambdaNone, 2
+		all = append(all, none, across, both)
+	}
+	return all
+}
+
 // The estimate that a dry run prints is what the arena takes, to one percent.
 func TestActivationBytes(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	defer d.Close()
-	for _, a := range layer.Archs() {
-		for _, norm := range []layer.HeadNormMode{layer.HeadNormOff, layer.HeadNormAffine} {
-			c := Config{Arch: a.Name, Vocab: 19, Context: 64, Layers: 6, Dim: 128, Heads: 4, HeadDim: 16, FFN: 352, HeadNorm: norm}
-			if a.Values == 1 {
-				c.Heads = 8
-			}
-			if norm == layer.HeadNormAffine {
-				c.KVHeads = 2
-			}
-			c, err := c.Complete()
-			if err != nil {
+	for _, c := range weighed() {
+		c, err := c.Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("%s, norm %s, λ %q, pairs %q", c.Arch, c.HeadNorm, c.LambdaForm, c.Pairing)
+		var last int
+		for _, how := range layer.Recomputes {
+			m := newModel(t, d, c)
+			m.Recompute(how)
+			if err := m.Backprop(batch(rand.New(rand.NewPCG(1, 2)), c, 2, 16), 1); err != nil {
 				t.Fatal(err)
 			}
-			var last int
-			for _, how := range layer.Recomputes {
-				m := newModel(t, d, c)
-				m.Recompute(how)
-				if err := m.Backprop(batch(rand.New(rand.NewPCG(1, 2)), c, 2, 32), 1); err != nil {
-					t.Fatal(err)
-				}
-				got, want := c.ActivationBytes(2*32, d.Types(), how), m.ActivationBytes()
-				if off := float64(got)/float64(want) - 1; !(math.Abs(off) <= 0.01) {
-					t.Errorf("%s, norm %s, %s: estimate %d, took %d (%+.1f %%)", a.Name, norm, how, got, want, 100*off)
-				}
-				if last > 0 && want >= last {
-					t.Errorf("%s: %s takes %d bytes, the choice before it %d", a.Name, how, want, last)
-				}
-				last = want
-				m.Free()
+			got, want := c.ActivationBytes(2*16, d.Types(), how), m.ActivationBytes()
+			if off := float64(got)/float64(want) - 1; !(math.Abs(off) <= 0.01) {
+				t.Errorf("%s, %s: estimate %d, took %d (%+.1f %%)", name, how, got, want, 100*off)
 			}
+			if last > 0 && want >= last {
+				t.Errorf("%s: %s takes %d bytes, the choice before it %d", name, how, want, last)
+			}
+			last = want
+			m.Free()
 		}
 	}
 }
