@@ -12,14 +12,14 @@
 //	if      a branch without else is never taken (but for the checks of errors)
 //	bound   < and <=, > and >= change places
 //	pick    min and max of two give always one of them
-//	drop    an assignment, a call or a jump is left out
+//	off     the number in x + 1 or x − 1 is left out
+//	drop    an assignment, one of several in a line, a call or a jump is left out
 //
 // What it prints is a list of candidates: many changes have no effect that anybody could see. Tests that take over
 // -slow are left out.
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -29,7 +29,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +64,7 @@ type sweep struct {
 }
 
 func main() {
-	kinds := flag.String("kinds", "cond,if,bound,pick,drop", "which changes")
+	kinds := flag.String("kinds", "cond,if,bound,pick,off,drop", "which changes")
 	files := flag.String("files", ".", "only files whose name matches this expression")
 	slow := flag.Duration("slow", 20*time.Second, "leave out tests that take longer")
 	jobs := flag.Int("jobs", 2, "changes that are tried at once")
@@ -214,6 +213,9 @@ func (s *sweep) visit(n ast.Node) bool {
 	return true
 }
 
+// names of the functions that stand for operators.
+var names = map[token.Token]string{token.LSS: "lss", token.LEQ: "leq", token.GTR: "gtr", token.GEQ: "geq", token.ADD: "add", token.SUB: "sub"}
+
 func (s *sweep) binary(n *ast.BinaryExpr) {
 	switch n.Op {
 	case token.LAND:
@@ -224,10 +226,17 @@ func (s *sweep) binary(n *ast.BinaryExpr) {
 		s.wrap("cond", n.Y, "without", "(!sweep_on(%d) && (", "))")
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		if i := s.add("bound", n, ""); i >= 0 {
-			name := map[token.Token]string{token.LSS: "lss", token.LEQ: "leq", token.GTR: "gtr", token.GEQ: "geq"}[n.Op]
-			s.begin(n.X.Pos(), fmt.Sprintf("sweep_%s(%d, ", name, i))
+			s.begin(n.X.Pos(), fmt.Sprintf("sweep_%s(%d, ", names[n.Op], i))
 			s.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), ",")
 			s.finish(n.Y.End(), ")")
+		}
+	case token.ADD, token.SUB:
+		if y, ok := n.Y.(*ast.BasicLit); ok && y.Kind == token.INT {
+			if i := s.add("off", n, ""); i >= 0 {
+				s.begin(n.X.Pos(), fmt.Sprintf("sweep_%s(%d, ", names[n.Op], i))
+				s.replace(n.OpPos, n.OpPos+1, ",")
+				s.finish(y.End(), ")")
+			}
 		}
 	}
 }
@@ -240,6 +249,7 @@ func (s *sweep) list(list []ast.Stmt) {
 			if x.Tok == token.DEFINE || len(x.Lhs) == 1 && isBlank(x.Lhs[0]) {
 				continue
 			}
+			s.each(x)
 		case *ast.IncDecStmt:
 		case *ast.ExprStmt:
 			if call, ok := x.X.(*ast.CallExpr); !ok || named(call, "panic") || named(call, "fail") {
@@ -253,6 +263,17 @@ func (s *sweep) list(list []ast.Stmt) {
 			continue
 		}
 		s.wrap("drop", x, "", "if !sweep_on(%d) { ", " }")
+	}
+}
+
+// each plants changes that leave out one of several assignments.
+func (s *sweep) each(x *ast.AssignStmt) {
+	for i, y := range x.Rhs {
+		if len(x.Rhs) == 1 || isBlank(x.Lhs[i]) {
+			continue
+		}
+		from, to := s.set.Position(x.Lhs[i].Pos()).Offset, s.set.Position(x.Lhs[i].End()).Offset
+		s.wrap("drop", y, string(s.src[from:to])+" =", "sweep_keep(%d, "+string(s.src[from:to])+", ", ")")
 	}
 }
 
@@ -301,66 +322,6 @@ func checksError(x ast.Expr) bool {
 	}
 	id, ok := b.Y.(*ast.Ident)
 	return ok && id.Name == "nil"
-}
-
-// build writes the overlay and compiles the test binary.
-func (s *sweep) build(tmp, binary, pkg, name string) (message string, err error) {
-	switches := filepath.Join(s.dir, "sweep_switches.go")
-	replaced := map[string]string{switches: filepath.Join(tmp, "switches.go")}
-	if err := os.WriteFile(replaced[switches], []byte("package "+name+"\n"+switchText), 0o600); err != nil {
-		return "", err
-	}
-	for path, list := range s.edits {
-		to := filepath.Join(tmp, filepath.Base(path))
-		if err := os.WriteFile(to, apply(path, list), 0o600); err != nil {
-			return "", err
-		}
-		replaced[path] = to
-	}
-	var b bytes.Buffer
-	b.WriteString(`{"Replace":{`)
-	for from, to := range replaced {
-		fmt.Fprintf(&b, "%q:%q,", from, to)
-	}
-	b.Truncate(b.Len() - 1)
-	b.WriteString("}}")
-	overlay := filepath.Join(tmp, "overlay.json")
-	if err := os.WriteFile(overlay, b.Bytes(), 0o600); err != nil {
-		return "", err
-	}
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", overlay, "-o", binary, pkg).CombinedOutput()
-	return string(out), err
-}
-
-// apply makes the edits of a file. Insertions that begin at one place nest: the later is inside.
-func apply(path string, list []edit) []byte {
-	src, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
-	}
-	slices.SortFunc(list, func(a, b edit) int {
-		switch {
-		case a.at != b.at:
-			return a.at - b.at
-		case a.end != b.end: // what ends here comes before what begins
-			if a.end {
-				return -1
-			}
-			return 1
-		case a.end: // the innermost first
-			return b.n - a.n
-		}
-		return a.n - b.n
-	})
-	var out bytes.Buffer
-	from := 0
-	for _, e := range list {
-		out.Write(src[from:e.at])
-		out.WriteString(e.text)
-		from = e.at + e.cut
-	}
-	out.Write(src[from:])
-	return out.Bytes()
 }
 
 var place = regexp.MustCompile(`(?m)^\S*?([^/\s]+\.go):(\d+):\d+: `)

@@ -56,6 +56,14 @@ func sweep_leq[T cmp.Ordered](i int, a, b T) bool { return a < b || !sweep_on(i)
 func sweep_gtr[T cmp.Ordered](i int, a, b T) bool { return a > b || sweep_on(i) && a == b }
 func sweep_geq[T cmp.Ordered](i int, a, b T) bool { return a > b || !sweep_on(i) && a == b }
 
+func sweep_add[T sweep_number](i int, a, b T) T { if sweep_on(i) { return a }; return a + b }
+func sweep_sub[T sweep_number](i int, a, b T) T { if sweep_on(i) { return a }; return a - b }
+func sweep_keep[T any](i int, a, b T) T { if sweep_on(i) { return a }; return b }
+
+type sweep_number interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
+}
+
 func sweep_max[T cmp.Ordered](i, j int, a, b T) T { return sweep_of(i, j, a, b, max(a, b)) }
 func sweep_min[T cmp.Ordered](i, j int, a, b T) T { return sweep_of(i, j, a, b, min(a, b)) }
 
@@ -152,4 +160,64 @@ func (r *runner) command(ctx context.Context, args ...string) *exec.Cmd {
 	c.Dir = r.dir
 	c.WaitDelay = time.Second
 	return c
+}
+
+// build writes the overlay and compiles the test binary.
+func (s *sweep) build(tmp, binary, pkg, name string) (message string, err error) {
+	switches := filepath.Join(s.dir, "sweep_switches.go")
+	replaced := map[string]string{switches: filepath.Join(tmp, "switches.go")}
+	if err := os.WriteFile(replaced[switches], []byte("package "+name+"\n"+switchText), 0o600); err != nil {
+		return "", err
+	}
+	for path, list := range s.edits {
+		to := filepath.Join(tmp, filepath.Base(path))
+		if err := os.WriteFile(to, apply(path, list), 0o600); err != nil {
+			return "", err
+		}
+		replaced[path] = to
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"Replace":{`)
+	for from, to := range replaced {
+		fmt.Fprintf(&b, "%q:%q,", from, to)
+	}
+	b.Truncate(b.Len() - 1)
+	b.WriteString("}}")
+	overlay := filepath.Join(tmp, "overlay.json")
+	if err := os.WriteFile(overlay, b.Bytes(), 0o600); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", overlay, "-o", binary, pkg).CombinedOutput()
+	return string(out), err
+}
+
+// apply makes the edits of a file. Insertions that begin at one place nest: the later is inside.
+func apply(path string, list []edit) []byte {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	slices.SortFunc(list, func(a, b edit) int {
+		switch {
+		case a.at != b.at:
+			return a.at - b.at
+		case a.end != b.end: // what ends here comes before what begins
+			if a.end {
+				return -1
+			}
+			return 1
+		case a.end: // the innermost first
+			return b.n - a.n
+		}
+		return a.n - b.n
+	})
+	var out bytes.Buffer
+	from := 0
+	for _, e := range list {
+		out.Write(src[from:e.at])
+		out.WriteString(e.text)
+		from = e.at + e.cut
+	}
+	out.Write(src[from:])
+	return out.Bytes()
 }
