@@ -118,3 +118,29 @@ func TestRowFileCut(t *testing.T) {
 		}
 	}
 }
+
+// Two curves of a run are read as they were written, whichever of their tokens are the same: every pair of subsets of
+// four points.
+func TestCurvesOfARun(t *testing.T) {
+	subset := func(mask int) (c [][2]float64) {
+		for i := range 4 {
+			if mask>>i&1 == 1 {
+				c = append(c, [2]float64{float64(10 * i), float64(mask)})
+			}
+		}
+		return c
+	}
+	for a := range 16 {
+		for b := range 16 {
+			rows := sharing()[:2]
+			rows[0].Curve, rows[1].Curve = subset(a), subset(b)
+			text, err := Encode(rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := ReadRows(bytes.NewReader(text)); err != nil || !reflect.DeepEqual(got, rows) {
+				t.Errorf("%v and %v: %v, %v", rows[0].Curve, rows[1].Curve, got, err)
+			}
+		}
+	}
+}
