@@ -127,6 +127,13 @@ func TestUsageByHand(t *testing.T) {
 	if u.Prompt != 21 || u.Completion != 8 || u.Total != 29 || u.Details.Cached != 12 {
 		t.Errorf("%+v", u)
 	}
+	for i := range 3 { // of three choices any may have found most
+		three := []*choice{{cached: 2}, {cached: 2}, {cached: 2}}
+		three[i].cached = 7
+		if u := count(three, reqs[:3], 3); u.Details.Cached != 7 || u.Prompt != 10 {
+			t.Errorf("choice %d has found most: %+v", i, u)
+		}
+	}
 	if u := count(list[:1], reqs[:1], 1); u.Prompt != 10 || u.Completion != 3 || u.Details.Cached != 6 {
 		t.Errorf("%+v", u)
 	}

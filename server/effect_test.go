@@ -139,7 +139,8 @@ func TestChatFields(t *testing.T) {
 		"[system:be][user:hi]grim[assistant:":  {"chat_template_kwargs": fieldsOf{"mood": "grim"}},
 		"[system:be][user:hi":                  {"continue_final_message": true, "messages": []fieldsOf{say[0], {"role": "user", "content": "hi"}}},
 		"[user:hi][assistant:so][user:hi":      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "so"}, {"role": "user", "content": "hi"}}},
-		"[user:assistant":                      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": "assistant"}}}, // as what begins an answer does
+		"[user: so it is":                      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": " so it is \n"}}}, // templates may trim
+		"[user:assistant":                      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": "assistant"}}},    // as what begins an answer does
 		"[system:be][assistant:so][assistant:": {"messages": []fieldsOf{say[0], {"role": "assistant", "content": "so"}}},
 	} {
 		if got := prompt(more); got != want {

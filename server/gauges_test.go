@@ -87,6 +87,25 @@ func TestWatchTimes(t *testing.T) {
 	}
 }
 
+// A request whose choices have one token each has no time per token after the first.
+func TestWatchOfSingleTokens(t *testing.T) {
+	r := newRig(t, setup{})
+	for choices := range 4 {
+		w := r.metrics.watch(r.model, 1)
+		for i := range choices {
+			w.event(i, infer.Event{ID: 1})
+		}
+		w.finished(nil, nil)
+	}
+	w := r.metrics.watch(r.model, 1)
+	w.event(0, infer.Event{ID: 1})
+	w.event(0, infer.Event{ID: 1})
+	w.finished(nil, nil)
+	if n := r.value("request_time_per_output_token_seconds_count"); n != 1 {
+		t.Errorf("%g times, want that of the last request only", n)
+	}
+}
+
 // openapi.json has every route with its method, key and parameter.
 func TestOpenAPI(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Version: "v7"}})

@@ -55,7 +55,7 @@ func (t *textRoutes) prepare(r *http.Request, c *call, salt string) error {
 		case room == 0:
 			p.ScoreOnly = true
 		case p.MaxTokens == 0 && !p.ScoreOnly && t.cfg.Limits.MaxTokens > 0:
-			p.MaxTokens = min(room, t.cfg.Limits.MaxTokens)
+			p.MaxTokens = t.cfg.Limits.MaxTokens // the engine stops at the context
 		}
 		if c.logprobs {
 			p.Logprobs = max(1, c.top)

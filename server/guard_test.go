@@ -106,7 +106,8 @@ func TestOrigins(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Origins: []string{"https://app.example"}}})
 	own := r.http.URL
 	for origin, ok := range map[string]bool{own: true, "https://app.example": true, "http://app.example": false, "https://app.example:444": false, "https://app.example.evil.example": false, "null": false,
-		"http://localhost.evil.com": false, "http://localhost:1": false, "file://": false, strings.Replace(own, "http:", "ftp:", 1): false, own + "/x": false, own + "@evil.example": false, "*": false} {
+		"http://localhost.evil.com": false, "http://localhost:1": false, "file://": false, strings.Replace(own, "http:", "ftp:", 1): false, own + "/x": false, own + "@evil.example": false, "*": false,
+		strings.ToUpper(own): true, own + "?x": false, strings.Replace(own, "//", "//user@", 1): false, own + "/": false, "//" + own: false} {
 		for _, method := range []string{"POST", "OPTIONS"} {
 			status, h, b := r.do(method, "/v1/completions", `{"prompt":"x","max_tokens":1}`, "Origin", origin)
 			good := status == http.StatusOK || status == http.StatusNoContent
@@ -116,6 +117,16 @@ func TestOrigins(t *testing.T) {
 			if got := h.Get("Access-Control-Allow-Origin"); ok && got != origin || !ok && got != "" || h.Get("Access-Control-Allow-Credentials") != "" {
 				t.Errorf("%s from %q: allows %q", method, origin, got)
 			}
+		}
+	}
+	for _, c := range []struct {
+		origin, host string
+		want         int
+	}{
+		{"http://lab.example:80", "Lab.Example:80", 200}, {"http://LAB.example", "lab.example", 200}, {"http://lab.example", "lab.example:80", 403}, {"http://lab.example", "xlab.example", 403},
+	} {
+		if status, _, b := r.do("GET", "/livez", nil, "Origin", c.origin, "Host", c.host); status != c.want {
+			t.Errorf("%s at %s: %d %s, want %d", c.origin, c.host, status, b, c.want)
 		}
 	}
 }

@@ -103,6 +103,11 @@ func TestErrorBodies(t *testing.T) {
 			}
 		}
 	}
+	for e, want := range map[*apiError]any{errDraining: "shutting_down", errDeadline: "deadline_exceeded", {Status: 503}: 503, {Status: 500}: nil} {
+		if got := e.body()["error"].(map[string]any)["code"]; got != want {
+			t.Errorf("%v: the code is %v, want %v", e, got, want)
+		}
+	}
 	if status, h, _ := r.do("DELETE", "/v1/models/tiny", nil); status != http.StatusMethodNotAllowed || h.Get("Allow") != "GET" {
 		t.Errorf("%d, allowed %q", status, h.Get("Allow"))
 	}

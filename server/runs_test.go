@@ -181,6 +181,28 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 }
 
+// A part may end exactly at the bound: what follows is then announced, and comes with the next.
+func TestRunsEndAtTheBound(t *testing.T) {
+	dir := t.TempDir()
+	for name, size := range map[string]int{"below": maxRunBytes - 1, "at": maxRunBytes, "above": maxRunBytes + 1} {
+		writeRows(t, filepath.Join(dir, name), 1, 0)
+		bad := strings.Repeat("x", size/2-1) + "\n" // two lines that are no rows
+		file := filepath.Join(dir, name, metricsFile)
+		if err := os.WriteFile(file, []byte(bad+strings.Repeat("x", size-len(bad)-1)+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		writeRows(t, filepath.Join(dir, name), 1, 2)
+	}
+	r := runsRig(t, dir)
+	for name, more := range map[string]bool{"below": true, "at": true, "above": true} {
+		v := r.tail(name, 0)
+		rest := r.tail(name, v.Cursor)
+		if v.More != more || len(v.Rows)+len(rest.Rows) != 2 || rest.More {
+			t.Errorf("%s: more %v, %d rows and %d", name, v.More, len(v.Rows), len(rest.Rows))
+		}
+	}
+}
+
 // TestRunsListIsBounded: in a folder that holds more than runs the list ends, and says so.
 func TestRunsListIsBounded(t *testing.T) {
 	dir := t.TempDir()

@@ -92,7 +92,15 @@ func TestSamplingRanges(t *testing.T) {
 	if p := formOf(t, `{"top_k":-1}`, infer.Sampling{TopK: 5}).sampling(); p.TopK != 0 {
 		t.Errorf("top_k -1 is %d, want 0, which keeps all", p.TopK)
 	}
-	for body, good := range map[string]bool{`{"cache_salt":` + long(256) + `}`: true, `{"cache_salt":` + long(257) + `}`: false, `{}`: true} {
+	wide := func(n int) string { return `"` + strings.Repeat("é", n/2) + `"` } // lengths are of bytes
+	for body, good := range map[string]bool{`{"stop":` + wide(256) + `}`: true, `{"stop":` + wide(258) + `}`: false, `{"stop":["a",` + wide(258) + `]}`: false} {
+		o := formOf(t, body, infer.Sampling{})
+		if o.sampling(); (o.finish() == nil) != good {
+			t.Errorf("%.30s…: %v", body, o.finish())
+		}
+	}
+	for body, good := range map[string]bool{`{"cache_salt":` + long(256) + `}`: true, `{"cache_salt":` + long(257) + `}`: false, `{}`: true,
+		`{"cache_salt":` + wide(256) + `}`: true, `{"cache_salt":` + wide(258) + `}`: false} {
 		o := formOf(t, body, infer.Sampling{})
 		if o.salt(); (o.finish() == nil) != good {
 			t.Errorf("%.30s…: %v", body, o.finish())
@@ -153,6 +161,9 @@ func TestObjectsInOrder(t *testing.T) {
 			t.Fatalf("%v", o.err)
 		}
 		o = formOf(t, `{"logit_bias":{`+strings.Join(good, ",")+`}}`, infer.Sampling{})
+		if o := formOf(t, `{`+strings.Join(bad, ",")+`}`, infer.Sampling{}); !strings.HasPrefix(o.finish().Error(), "900: this field is unknown") {
+			t.Fatalf("%v", o.finish())
+		}
 		list := o.biases()
 		if len(list) != 8 || list[0] != (infer.TokenBias{ID: 10, Bias: 7}) || list[7] != (infer.TokenBias{ID: 17, Bias: 0}) {
 			t.Fatalf("%v, %v", list, o.err)

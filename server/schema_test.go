@@ -3,7 +3,10 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"antiphase/grammar"
 	"antiphase/tokenizer"
@@ -106,6 +109,43 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("squared length %g", sum)
 	}
 	r.refused("/v1/embeddings", fieldsOf{"input": string(make([]byte, 200))}, 400, "prompt", "context_length_exceeded")
+	r.refused("/v1/embeddings", fieldsOf{"input": []string{"a", string(make([]byte, 200)), "b"}}, 400, "prompt", "context_length_exceeded")
+	three := strings.Repeat("x", r.model.Context-8) // each fits, all together need not
+	r.post("/v1/embeddings", fieldsOf{"input": []string{three, three, three}}, &list)
+	for _, p := range r.net.Params.List {
+		r.net.Device().Zero(p.W)
+	}
+	r.post("/v1/embeddings", fieldsOf{"input": "x"}, &one) // of no length
+	for i, x := range one.Data[0].Embedding {
+		if x != 0 {
+			t.Errorf("entry %d of a network of zeros is %g", i, x)
+		}
+	}
+}
+
+// Within a text that a schema asks for no special token may come: it is not its spelling.
+func TestSpecialTokensAreNoText(t *testing.T) {
+	m := newBare(t, setup{}).model
+	g, err := grammar.Compile([]byte(`{"type":"string"}`), grammar.Limits{Depth: 4, Time: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := g.NewMatcher(m.vocabulary())
+	in.Accept('"')
+	logits := make([]float32, m.Tokenizer.Vocab())
+	in.Mask(logits)
+	special := 0
+	for id, l := range logits {
+		if m.Tokenizer.Special(int32(id)) {
+			special++
+			if !math.IsInf(float64(l), -1) {
+				t.Errorf("%s may come in a text", m.Tokenizer.Token(int32(id)))
+			}
+		}
+	}
+	if special == 0 || math.IsInf(float64(logits['<']), -1) {
+		t.Errorf("%d special tokens, and the bracket has %g", special, logits['<'])
+	}
 }
 
 // A tokenizer that cannot write every byte is said so, with the byte, before anything is generated; and a schema that is

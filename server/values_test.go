@@ -54,3 +54,23 @@ func TestManyValues(t *testing.T) {
 		}
 	}
 }
+
+// The bound is that of the model with the longest context, whichever it is, and commas in texts are no values.
+func TestValuesOfSeveralModels(t *testing.T) {
+	l := Limits{Prompts: 3}
+	for _, contexts := range [][]int{{7}, {7, 5}, {5, 7}, {2, 7, 3}} {
+		var models []*Model
+		for _, n := range contexts {
+			models = append(models, &Model{Context: n})
+		}
+		most := 3*7 + spareValues
+		for n, good := range map[int]bool{most: true, most + 1: false, 1: true} {
+			text := strings.Repeat(`[,{:\"`, n) // of one value
+			for _, b := range []string{strings.Repeat(",", n-1), strings.Repeat(",", n-1) + `"` + text + `"`} {
+				if err := checkValues([]byte(b), &l, models); (err == nil) != good || countValues([]byte(b)) != n {
+					t.Errorf("%d values, %d counted, contexts %v: %v", n, countValues([]byte(b)), contexts, err)
+				}
+			}
+		}
+	}
+}
