@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -93,10 +92,7 @@ func (c *choice) position(offset int) int {
 const lowest = -9999.0
 
 func finite(x float64) float64 {
-	if math.IsInf(x, -1) || x < lowest {
-		return lowest
-	}
-	return x
+	return max(x, lowest)
 }
 
 // usage is OpenAI's count of tokens.

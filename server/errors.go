@@ -132,10 +132,7 @@ func (c *core) abandon(w http.ResponseWriter, r *http.Request, out *events, err 
 	e := public(err, requestID(r))
 	switch {
 	case e.Status == statusGone:
-		c.metrics.cancelled.Inc()
-		if rec, ok := w.(*recorder); ok && rec.status == 0 {
-			rec.status = statusGone
-		}
+		c.metrics.cancelled.Inc() // the log has statusGone for what was not answered
 	case out != nil && out.begun():
 		if e.Status == http.StatusInternalServerError {
 			c.cfg.Log.Error("request failed", "id", requestID(r), "err", err)

@@ -72,9 +72,11 @@ func TestWatchTimes(t *testing.T) {
 	w.event(1, infer.Event{ID: 1})
 	w.first = time.Now().Add(-10 * time.Second)
 	w.last[0], w.last[1] = time.Now().Add(-4*time.Second), time.Now().Add(-3*time.Second)
-	for range 5 {
-		w.event(0, infer.Event{ID: 1})
-		w.event(1, infer.Event{ID: 1})
+	for i := range int32(5) { // 0 is an id as any other
+		w.event(0, infer.Event{ID: i})
+		w.event(1, infer.Event{ID: i, Text: "x"})
+		w.event(1, infer.Event{ID: -1})
+		w.event(1, infer.Event{ID: 1, Prompt: true})
 	}
 	w.finished([]*choice{{reason: "stop"}, {reason: "stop"}}, nil)
 	for name, want := range map[string]float64{

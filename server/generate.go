@@ -54,7 +54,7 @@ func (t *textRoutes) prepare(r *http.Request, c *call, salt string) error {
 			return &infer.ContextError{Prompt: len(q.IDs), Limit: c.model.Context, Of: "context"}
 		case room == 0:
 			p.ScoreOnly = true
-		case p.MaxTokens == 0 && !p.ScoreOnly && t.cfg.Limits.MaxTokens > 0:
+		case p.MaxTokens == 0:
 			p.MaxTokens = t.cfg.Limits.MaxTokens // the engine stops at the context
 		}
 		if c.logprobs {

@@ -107,7 +107,8 @@ func TestOrigins(t *testing.T) {
 	own := r.http.URL
 	for origin, ok := range map[string]bool{own: true, "https://app.example": true, "http://app.example": false, "https://app.example:444": false, "https://app.example.evil.example": false, "null": false,
 		"http://localhost.evil.com": false, "http://localhost:1": false, "file://": false, strings.Replace(own, "http:", "ftp:", 1): false, own + "/x": false, own + "@evil.example": false, "*": false,
-		strings.ToUpper(own): true, own + "?x": false, strings.Replace(own, "//", "//user@", 1): false, own + "/": false, "//" + own: false} {
+		strings.ToUpper(own): true, own + "?x": false, strings.Replace(own, "//", "//user@", 1): false, own + "/": false, "//" + own: false,
+		strings.Replace(own, "http:", "https:", 1): true, "http://[": false, "http://%zz": false} {
 		for _, method := range []string{"POST", "OPTIONS"} {
 			status, h, b := r.do(method, "/v1/completions", `{"prompt":"x","max_tokens":1}`, "Origin", origin)
 			good := status == http.StatusOK || status == http.StatusNoContent
@@ -179,5 +180,8 @@ func TestModelNames(t *testing.T) {
 		if (CheckID(id) == nil) != ok {
 			t.Errorf("CheckID(%q) = %v", id, CheckID(id))
 		}
+	}
+	if _, err := NewModel(Source{ID: "a", Model: newBare(t, setup{}).net}); err == nil || !strings.Contains(err.Error(), "without a tokenizer") {
+		t.Errorf("without a tokenizer: %v", err)
 	}
 }

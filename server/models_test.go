@@ -233,16 +233,18 @@ func TestChatRefusals(t *testing.T) {
 		more fieldsOf
 		want string
 	}{
-		{fieldsOf{}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 3}, "hi]"}, {fieldsOf{"truncate_prompt_tokens": 4}, "[hi]"}, {fieldsOf{"response_format": fieldsOf{"type": "text"}, "stop": "x"}, "[hi]"}, {fieldsOf{"tools": tool}, "[hi]T"},
+		{fieldsOf{}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 3}, "hi]"}, {fieldsOf{"truncate_prompt_tokens": 4}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 5}, "[hi]"}, {fieldsOf{"response_format": fieldsOf{"type": "text"}, "stop": "x"}, "[hi]"}, {fieldsOf{"tools": tool}, "[hi]T"},
 		{fieldsOf{"tools": tool, "tool_choice": "auto"}, "[hi]T"}, {fieldsOf{"tools": tool, "tool_choice": "none"}, "[hi]"}, {fieldsOf{"tools": []any{}, "tool_choice": "required"}, "[hi]"}, {fieldsOf{"tool_choice": "none"}, "[hi]"},
 		{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "content": "a", "tool_calls": []any{fieldsOf{"function": fieldsOf{"name": "f", "arguments": `{"x":7}`}}}}}}, "[a7]"}, {fieldsOf{"add_special_tokens": true}, "[hi]"},
 		{fieldsOf{"modalities": []string{"text"}, "user": "u", "max_tokens": 2.0}, "[hi]"}, {fieldsOf{"stop_token_ids": []int{1, 2}}, "[hi]"},
 	} {
-		body := fieldsOf{"messages": say, "max_tokens": 2, "ignore_eos": true}
+		body := fieldsOf{"messages": say, "max_tokens": 2, "ignore_eos": true, "temperature": 0, "logprobs": true, "stop": []string{"\x00"}}
 		maps.Copy(body, c.more)
 		var reply chatReply
+		var same completionReply
 		r.post("/v1/chat/completions", body, &reply)
-		if reply.Usage.Prompt != len(c.want) || reply.Usage.Completion < 1 {
+		r.post("/v1/completions", fieldsOf{"prompt": c.want, "max_tokens": 2, "ignore_eos": true, "temperature": 0, "logprobs": 0}, &same)
+		if reply.Usage.Prompt != len(c.want) || reply.Usage.Completion < 1 || reply.Choices[0].Logprobs.Content[0].Logprob != *same.Choices[0].Logprobs.Logprob[0] {
 			t.Errorf("%v: %+v, want the prompt %q", c.more, reply.Usage, c.want)
 		}
 	}

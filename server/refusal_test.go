@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -78,4 +81,70 @@ func TestRefusalsWaitForNothing(t *testing.T) {
 	device.Unlock()
 	<-answered
 	held.Wait()
+}
+
+// A model with room answers, whichever other one is full, and the full one does not.
+func TestOneOfTwoIsFull(t *testing.T) {
+	r := newBare(t, setup{}).several(Source{ID: "a", First: 0}, Source{ID: "b", First: -1})
+	for _, full := range r.models.list() {
+		full.gate = newGate(1, 1, 1, time.Hour)
+		leave, err := full.gate.enter(context.Background(), "", 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full.gate.waiting++
+		for _, m := range r.models.list() {
+			want := map[bool]int{true: http.StatusTooManyRequests, false: http.StatusOK}[m == full]
+			status, _, b := r.do("POST", "/v1/completions", fieldsOf{"model": m.ID, "prompt": "x", "max_tokens": 1})
+			if status != want {
+				t.Errorf("%s, where %s is full: %d %s", m.ID, full.ID, status, b)
+			}
+		}
+		full.gate.waiting--
+		leave()
+	}
+	for name, want := range map[string][]int32{"a": {0, 'x'}, "b": {'x'}} { // 0 may begin every text
+		var v struct{ Tokens []int32 }
+		if r.post("/tokenize", fieldsOf{"model": name, "prompt": "x"}, &v); !slices.Equal(v.Tokens, want) {
+			t.Errorf("%s: %v, want %v", name, v.Tokens, want)
+		}
+	}
+}
+
+// Events of a stream: none is without text but the first and the last of a choice, unless its tokens were asked for, which then
+// come all, in order. With tools the text comes at the end.
+func TestEventsHaveText(t *testing.T) {
+	r := newRig(t, setup{template: "{{ messages[0].content }}{% if tools %}{% endif %}"})
+	say := []fieldsOf{{"role": "user", "content": "x"}}
+	tool := []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
+	for i, more := range []fieldsOf{{}, {"logprobs": true}, {"tools": tool}, {"tools": tool, "logprobs": true}, {"continue_final_message": true}} {
+		body := fieldsOf{"messages": say, "max_tokens": 40, "ignore_eos": true, "seed": 5, "n": 2}
+		maps.Copy(body, more)
+		var whole chatReply
+		r.post("/v1/chat/completions", body, &whole)
+		empty, text, tokens := make([]int, 2), make([]string, 2), make([]int, 2)
+		for _, data := range r.events("/v1/chat/completions", body) {
+			var ev chatReply
+			if data == "[DONE]" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(data), &ev); err != nil {
+				t.Fatal(err)
+			}
+			c := ev.Choices[0]
+			if c.Delta.Content != nil {
+				text[c.Index] += *c.Delta.Content
+			}
+			if c.Logprobs != nil {
+				tokens[c.Index] += len(c.Logprobs.Content)
+			} else if c.Delta.Content == nil || *c.Delta.Content == "" {
+				empty[c.Index]++
+			}
+		}
+		for k, c := range whole.Choices {
+			if want := 40 * (i % 2); text[k] != *c.Message.Content || tokens[k] != want || i%2 == 0 && empty[k] > 2 {
+				t.Errorf("%v: %d events without text, %d tokens, %q, whole %q", more, empty[k], tokens[k], text[k], *c.Message.Content)
+			}
+		}
+	}
 }

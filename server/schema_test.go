@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -110,8 +109,9 @@ func TestEmbeddings(t *testing.T) {
 	}
 	r.refused("/v1/embeddings", fieldsOf{"input": string(make([]byte, 200))}, 400, "prompt", "context_length_exceeded")
 	r.refused("/v1/embeddings", fieldsOf{"input": []string{"a", string(make([]byte, 200)), "b"}}, 400, "prompt", "context_length_exceeded")
-	three := strings.Repeat("x", r.model.Context-8) // each fits, all together need not
-	r.post("/v1/embeddings", fieldsOf{"input": []string{three, three, three}}, &list)
+	full := make([]int32, r.model.Context) // each fits, all together need not
+	r.post("/v1/embeddings", fieldsOf{"input": [][]int32{full, full, full}}, &list)
+	r.refused("/v1/embeddings", fieldsOf{"input": append(full, 1)}, 400, "prompt", "context_length_exceeded")
 	for _, p := range r.net.Params.List {
 		r.net.Device().Zero(p.W)
 	}
