@@ -2,6 +2,8 @@ package lab
 
 import (
 	"context"
+	"math"
+	"slices"
 	"testing"
 
 	"antiphase/device/ref"
@@ -54,6 +56,29 @@ func TestLambdaIsExact(t *testing.T) {
 		for i, h := range ask(t, m, Query{IDs: prompt(T)}).Shown {
 			if h.Lambda != one.Shown[i].Lambda || h.Lambdas != nil || h.Lambda == 0 {
 				t.Errorf("%d tokens: λ of %d.%d is %v, alone %v", T, h.Layer, h.Head, h.Lambda, one.Shown[i].Lambda)
+			}
+		}
+	}
+}
+
+// λ of the first layer depends on the token alone, where it depends on one: a text that ends with the token it begins with has
+// one for each all the same, equal at both ends.
+func TestLambdaOfEveryToken(t *testing.T) {
+	m := network(t, ref.New(), "diff2")
+	for _, ids := range [][]int32{{5, 9, 5}, {5, 9, 9, 5}, {5, 5, 9, 5}, {5, 9}} {
+		for _, h := range ask(t, m, Query{IDs: ids, Layers: []int{0}}).Shown {
+			if len(h.Lambdas) != len(ids) {
+				t.Fatalf("%v: head %d has %d, want %d", ids, h.Head, len(h.Lambdas), len(ids))
+			}
+			mean := 0.0
+			for i, id := range ids {
+				mean += float64(h.Lambdas[i]) / float64(len(ids))
+				if first := slices.Index(ids, id); h.Lambdas[i] != h.Lambdas[first] {
+					t.Errorf("%v: head %d, token %d has %g, token %d %g", ids, h.Head, i, h.Lambdas[i], first, h.Lambdas[first])
+				}
+			}
+			if !(math.Abs(h.Lambda-mean) <= 1e-6) {
+				t.Errorf("%v: head %d: the mean is %g, want %g", ids, h.Head, h.Lambda, mean)
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func (f *File) Add(ctx context.Context, s Subject, cells int) error {
 	whole := T <= q.Size && q.Cost().Cells <= cells
 	if !whole {
 		q.Next, q.Rows = []int{T - 1}, []int{T - 1}
-		for q.Size = min(q.Size, T); q.Size > 1 && q.Cost().Cells > cells; q.Size-- {
+		for ; q.Size > 1 && q.Cost().Cells > cells; q.Size-- {
 		}
 	}
 	r, err := Look(ctx, s.Model, &q, s.Spell, nil)

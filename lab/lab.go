@@ -245,7 +245,7 @@ func Look(ctx context.Context, m *model.Model, q *Query, spell func(id int32) st
 			p.spend(len(logits))
 		},
 	)
-	if err == nil && ctx.Err() != nil {
+	if err == nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {

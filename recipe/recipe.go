@@ -110,7 +110,7 @@ const (
 
 // plainName reports whether a name is safe as the name of the run's folder.
 func plainName(s string) bool {
-	return s != "" && len(s) <= 200 && s != "." && filepath.IsLocal(s) && !strings.ContainsFunc(s, func(r rune) bool {
+	return len(s) <= 200 && s != "." && filepath.IsLocal(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return r == '/' || r == '\\' || r == ':' || unicode.IsControl(r)
 	})
 }

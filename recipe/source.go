@@ -3,7 +3,6 @@ package recipe
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -44,7 +43,7 @@ func ParseSource(s string) (Source, error) {
 func positive(source, what string, x float64) error {
 	const low, high = 1e-18, 1e18 // sums, and products with numbers of rows, stay finite and exact enough
 	switch {
-	case !(x > 0) || math.IsInf(x, 0):
+	case !(x > 0):
 		return fmt.Errorf("source %q: %s is %g, must be positive", source, what, x)
 	case x < low || x > high:
 		return fmt.Errorf("source %q: %s is %g, must be from %g to %g", source, what, x, low, high)
@@ -73,7 +72,7 @@ type sourceJSON struct {
 
 // MarshalJSON writes a string if that is sufficient.
 func (s Source) MarshalJSON() ([]byte, error) {
-	if p, err := ParseSource(s.Path); err == nil && s == p {
+	if p, _ := ParseSource(s.Path); s == p { // not of a path that is no source
 		return json.Marshal(s.Path)
 	}
 	o := sourceJSON{Path: s.Path}
