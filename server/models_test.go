@@ -209,6 +209,7 @@ func TestChatRefusals(t *testing.T) {
 		{fieldsOf{"continue_final_message": true, "messages": []fieldsOf{{"role": "assistant", "tool_calls": []any{fieldsOf{"function": fieldsOf{"name": "f"}}}}}}, "continue_final_message", "needs a last message with text"},
 		{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "tool_calls": []any{fieldsOf{"id": "x"}}}}}, "messages", "entry 0 has no function"},
 		{fieldsOf{"tools": tool, "tool_choice": "required"}, "tool_choice", "only none and auto are served"}, {fieldsOf{"tools": tool, "tool_choice": fieldsOf{"type": "function"}}, "tool_choice", "only none and auto"},
+		{fieldsOf{"response_format": fieldsOf{"type": "json_object"}, "stop_token_ids": []int{1}}, "stop", "cannot be used with response_format"}, {fieldsOf{"response_format": fieldsOf{"type": "json_object"}, "stop": "x"}, "stop", "cannot be used with response_format"},
 		{fieldsOf{"tool_choice": "required"}, "tool_choice", "needs tools"}, {fieldsOf{"response_format": fieldsOf{"type": "json_schema"}}, "response_format", "must be an object with a schema"},
 		{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": 3}}, "response_format", "must be an object with a schema"}, {fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"name": "x"}}}, "response_format", "schema: is missing"},
 		{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"schema": true, "nmae": 1}}}, "response_format", "did you mean name?"}, {fieldsOf{"response_format": fieldsOf{"type": "text", "x": 1}}, "response_format", "this field is unknown"},
@@ -234,7 +235,7 @@ func TestChatRefusals(t *testing.T) {
 		want string
 	}{
 		{fieldsOf{}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 3}, "hi]"}, {fieldsOf{"truncate_prompt_tokens": 4}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 5}, "[hi]"}, {fieldsOf{"response_format": fieldsOf{"type": "text"}, "stop": "x"}, "[hi]"}, {fieldsOf{"tools": tool}, "[hi]T"},
-		{fieldsOf{"tools": tool, "tool_choice": "auto"}, "[hi]T"}, {fieldsOf{"tools": tool, "tool_choice": "none"}, "[hi]"}, {fieldsOf{"tools": []any{}, "tool_choice": "required"}, "[hi]"}, {fieldsOf{"tool_choice": "none"}, "[hi]"},
+		{fieldsOf{"tools": tool, "tool_choice": "auto"}, "[hi]T"}, {fieldsOf{"tools": tool, "tool_choice": "none"}, "[hi]"}, {fieldsOf{"tools": []any{}, "tool_choice": "required"}, "[hi]"}, {fieldsOf{"tool_choice": "none"}, "[hi]"}, {fieldsOf{"tool_choice": "auto"}, "[hi]"},
 		{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "content": "a", "tool_calls": []any{fieldsOf{"function": fieldsOf{"name": "f", "arguments": `{"x":7}`}}}}}}, "[a7]"}, {fieldsOf{"add_special_tokens": true}, "[hi]"},
 		{fieldsOf{"modalities": []string{"text"}, "user": "u", "max_tokens": 2.0}, "[hi]"}, {fieldsOf{"stop_token_ids": []int{1, 2}}, "[hi]"},
 	} {

@@ -108,6 +108,12 @@ func TestOneOfTwoIsFull(t *testing.T) {
 		if r.post("/tokenize", fieldsOf{"model": name, "prompt": "x"}, &v); !slices.Equal(v.Tokens, want) {
 			t.Errorf("%s: %v, want %v", name, v.Tokens, want)
 		}
+		first := map[string]any{"a": r.model.Tokenizer.Token(0), "b": nil}
+		_, _, b := r.do("GET", "/tokenizer_info?model="+name, nil)
+		var info map[string]any
+		if err := json.Unmarshal(b, &info); err != nil || info["bos_token"] != first[name] || info["model"] != name {
+			t.Errorf("%s: %s, want the first token %v", name, b, first[name])
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"antiphase/infer"
 	"antiphase/lab"
 	"antiphase/layer"
+	record "antiphase/metrics"
 	"antiphase/tokenizer"
 	"antiphase/tokenizer/chat"
 )
@@ -253,6 +255,20 @@ func TestRunsInOrder(t *testing.T) {
 	_, _, b := r.do("GET", "/v1/runs/m", nil)
 	if err := json.Unmarshal(b, &v); err != nil || v.Object != "run" || v.ID != "m" || len(v.Samples) != 5 || v.Samples[0] != (runSample{7, "p7", "t"}) || v.Samples[4].Step != 3 {
 		t.Errorf("%s", b)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "z", samplesFile), []byte(`{"step":-1,"text":"a"}`+"\n"+`{"text":"b"}`+"\n"+`{"step":2,"text":"c"}`+"\n"+`{"step":0,"text":"d"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, _, b = r.do("GET", "/v1/runs/z", nil) // steps are counted from 1
+	if err := json.Unmarshal(b, &v); err != nil || len(v.Samples) != 1 || v.Samples[0].Step != 2 {
+		t.Errorf("%s", b)
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} { // none of them is JSON
+		row := record.Row{Step: 1, Loss: 1, LossEMA: bad, Valid: bad, GradNorm: bad, LR: bad, TokS: bad, Time: bad, Lambda: []float64{0.5, bad}}
+		b, err := json.Marshal(rowFields(&row))
+		if want := `{"loss":1,"step":1,"total_steps":0}`; err != nil || string(b) != want {
+			t.Errorf("%g: %s, %v, want %s", bad, b, err, want)
+		}
 	}
 	for n, more := range map[int]bool{maxRuns: true, maxRuns - 4: false, maxRuns - 1: true} {
 		l := runList{root: r.cfg.Runs, most: maxLooks, names: make([]string, n)}

@@ -63,7 +63,7 @@ type runList struct {
 
 // find walks the folder level by level, so that the bound cuts off what is deepest.
 func (l *runList) find(depth int) {
-	for level := []string{"."}; depth > 0 && len(level) > 0; depth-- {
+	for level := []string{"."}; depth > 0; depth-- {
 		var next []string
 		for _, dir := range level {
 			next = append(next, l.look(dir)...)
