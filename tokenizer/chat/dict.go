@@ -21,7 +21,7 @@ func hash(key any) (h any, ok bool) {
 	case nil:
 		return noneKey{}, true
 	case float64:
-		if key == math.Trunc(key) && math.Abs(key) < 1<<53 {
+		if key == math.Trunc(key) && math.Abs(key) < 1<<63 {
 			return int(key), true
 		}
 		return key, true

@@ -92,8 +92,10 @@ func (r *run) onePercent(m []string, next, take func() any) string {
 	switch f.verb = m[5][0]; f.verb {
 	case 's':
 		return f.text(str(v))
-	case 'r', 'a':
+	case 'r':
 		return f.text(repr(v))
+	case 'a':
+		return f.text(ascii(v))
 	case 'c':
 		if s, ok := isText(v); ok && utf8.RuneCountInString(s) == 1 {
 			return f.text(s)
@@ -144,13 +146,36 @@ func (f *formatSpec) percentFlags(flags string) {
 // formatText is str.format.
 func formatText(r *run, s string, p params) any {
 	out := &boundedText{left: maxValue}
-	auto := 0
-	r.fields(out, s, p, &auto, 0)
+	r.fields(out, s, p, new(numbering), 0)
 	return out.String()
 }
 
+// numbering counts the fields without a number. A format may not have both these and fields with one.
+type numbering struct {
+	next  int
+	given bool // a field had a number
+}
+
+// number is the place of an argument that a field's name gives; ok is false if it is another name.
+func (c *numbering) number(name string) (n int, ok bool) {
+	n, err := strconv.Atoi(name)
+	switch {
+	case name == "":
+		n = c.next
+		c.next++
+	case err != nil:
+		return 0, false
+	default:
+		c.given = true
+	}
+	if c.given && c.next > 0 {
+		fail("format: fields with and without a number")
+	}
+	return n, true
+}
+
 // fields writes a format with its fields replaced. Those of a field's own format are at depth 1.
-func (r *run) fields(out *boundedText, s string, p params, auto *int, depth int) {
+func (r *run) fields(out *boundedText, s string, p params, auto *numbering, depth int) {
 	for s != "" {
 		i := strings.IndexAny(s, "{}")
 		if i < 0 {
@@ -191,15 +216,17 @@ func fieldEnd(s string) int {
 }
 
 // field writes one field.
-func (r *run) field(out *boundedText, s string, p params, auto *int, depth int) {
+func (r *run) field(out *boundedText, s string, p params, auto *numbering, depth int) {
 	r.take(0)
 	name, spec, _ := strings.Cut(s, ":")
 	name, conversion, converted := strings.Cut(name, "!")
 	v := r.fieldValue(name, p, auto)
 	if converted {
 		switch conversion {
-		case "r", "a":
+		case "r":
 			v = repr(v)
+		case "a":
+			v = ascii(v)
 		case "s":
 			v = str(v)
 		default:
@@ -216,18 +243,14 @@ func (r *run) field(out *boundedText, s string, p params, auto *int, depth int) 
 }
 
 // fieldValue is the value of a field: an argument, or a part of it such as 0.name or key[1].
-func (r *run) fieldValue(name string, p params, auto *int) any {
+func (r *run) fieldValue(name string, p params, auto *numbering) any {
 	at := strings.IndexAny(name, ".[")
 	rest := ""
 	if at >= 0 {
 		name, rest = name[:at], name[at:]
 	}
 	var v any
-	if name == "" {
-		name = strconv.Itoa(*auto)
-		*auto++
-	}
-	if n, err := strconv.Atoi(name); err == nil {
+	if n, ok := auto.number(name); ok {
 		if n < 0 || n >= len(p.args) {
 			fail("format: there is no argument %d", n)
 		}

@@ -33,7 +33,8 @@ func init() { // map refers to filters
 			return strip(str(v), p.bind("trim", 0, "chars")[0], strings.TrimFunc)
 		},
 		"replace": func(r *run, v any, p params) any {
-			return r.replaced(str(v), p.bind("replace", 2, "old", "new", "count"))
+			a := p.bind("replace", 2, "old", "new", "count")
+			return r.replaced(str(v), []any{str(a[0]), str(a[1]), a[2]}) // the method takes texts only
 		},
 	}
 }
@@ -224,10 +225,10 @@ func indent(r *run, v any, p params) any {
 	margin, isString := isText(a[0])
 	if !isString {
 		n := intOf("indent", a[0], 4)
-		if n < 0 || n > 1000 {
+		if n > 1000 {
 			fail("indent: a width of %d", n)
 		}
-		margin = strings.Repeat(" ", n)
+		margin = strings.Repeat(" ", max(n, 0))
 	}
 	s := textOf("indent", v)
 	lines := splitLines(s+"\n", false)

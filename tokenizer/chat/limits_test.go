@@ -26,7 +26,6 @@ func TestBothSides(t *testing.T) {
 	}{
 		"range":        {"{{ range(65536) | length }}", "{{ range(65537) | length }}", "65536", "more than 65536 numbers"},
 		"indent":       {"{{ 'a\nb' | indent(1000) | length }}", "{{ 'a\nb' | indent(1001) | length }}", "1003", "a width of 1001"},
-		"margin":       {"{{ 'a\nb' | indent(0) }}", "{{ 'a\nb' | indent(-1) }}", "a\nb", "a width of -1"},
 		"tojson":       {"{{ [1] | tojson(indent=64) | length }}", "{{ [1] | tojson(indent=65) }}", "69", "an indent of 65"},
 		"tojson below": {"{{ [1] | tojson(indent=1) }}", "{{ [1] | tojson(indent=-1) }}", "[\n 1\n]", "an indent of -1"},
 		"blocks":       {nested(100), nested(101), "x", "more than 100 blocks"},

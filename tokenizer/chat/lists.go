@@ -148,6 +148,9 @@ func sum(r *run, v any, p params) any {
 	if total == nil {
 		total = 0
 	}
+	if is[string](total) || is[markup](total) {
+		fail("sum: begins with a text; join puts texts together")
+	}
 	for _, x := range each(v) {
 		total = r.arithmetic("+", total, r.path(x, a[0]))
 	}
@@ -291,6 +294,7 @@ func toInt(_ *run, v any, p params) any {
 			return n
 		}
 		f, ok = parseFloat(s)
+		ok = ok && !math.IsInf(f, 0)
 	}
 	switch {
 	case !ok || math.IsNaN(f):

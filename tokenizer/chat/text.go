@@ -166,15 +166,35 @@ func PythonQuote(s string) string {
 			b.WriteString(`\t`)
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
+			b.WriteString(codePoint(r))
 		}
 	}
 	b.WriteRune(quote)
+	return b.String()
+}
+
+// codePoint is a character as an escape.
+func codePoint(r rune) string {
+	switch {
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// ascii is Python's: a repr with every other character as an escape.
+func ascii(v any) string {
+	var b strings.Builder
+	for _, r := range repr(v) {
+		if r < 0x80 {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(codePoint(r))
+		}
+	}
 	return b.String()
 }
 

@@ -625,6 +625,710 @@ T | wordcount, '' | wordcount, '_a b-c é1' | wordcount
 (H | safe) and 1, ('' | safe) or 2, not ('' | safe)
 L | sort(attribute='r,n') | map(attribute='n') | list
 'éab'[1], 'éab'[-1], 'éab'[0], '日本'[1]
+'abcdefghij klm' | truncate(8)
+'abcdefghij klm' | truncate(8, true)
+'abc defghij klmno' | truncate(8)
+'abc defghij klmno' | truncate(8, true)
+'abc defghij klmno' | truncate(8, false, '!')
+'abc defghij klmno' | truncate(8, end='…')
+'abc defghij klmno' | truncate(9, leeway=0)
+'abc defghij klmno' | truncate(12, leeway=4)
+'abc defghij klmno' | truncate(12, leeway=5)
+'äbc dëfghij klmno' | truncate(9, true, leeway=0)
+'abc defghij klmno' | truncate(3, leeway=0)
+'abc defghij klmno' | truncate(2, leeway=0)
+'abc defghij klmno' | truncate(3, leeway=-1)
+'ab' | truncate(2)
+'ab' | truncate(3)
+'abc defghij klmno' | truncate(0, end='')
+'abc defghij klmno' | truncate(4, end='', leeway=0)
+'abc defghij klmno' | truncate(length=9, killwords=true, end='', leeway=0)
+'abc defghij klmno' | truncate('9')
+[1, 2, 3] | truncate
+[1, 2, 3, 4] | truncate(3, leeway=0)
+5 | truncate
+(1, [2, 3])[1]
+(1, 2, 3).grouper is defined
+(1, 2).list is defined
+L | groupby('r') | map(attribute=0) | list
+(L | groupby('n'))[0].grouper
+(L | groupby('n'))[0]['list'] | length
+(L | groupby('n'))[0].other is defined
+'a'.__class__ is defined
+[].append is defined
+[].append(1)
+{}.update is defined
+{'update': 3}.update is defined
+{'update': 3}['update']
+range(3)['x'] is defined
+5[0] is defined
+range(2, 9, 3)[1]
+range(2, 9, 3)[-1]
+range(5)[7] is defined
+range(5)[-6] is defined
+range(10)[2:8:3] | list
+range(10)[::-2] | list
+range(1, 10, 2)[1:3] | list
+range(1, 10, 2)[3:1] | list
+range(0)[:] | list
+range(10)[2:8:3] | length
+range(10)[2:8:3][1]
+'héllo'[::-1]
+'héllo'[1:-1]
+'héllo'[-2:]
+'héllo'[:-9]
+'héllo'[-9:]
+'héllo'[4:1:-1]
+'héllo'[1:4:-1]
+[1, 2, 3][9:0:-1]
+[1, 2, 3][-9::-1]
+[1, 2, 3][:0:-2]
+(1, 2, 3)[1:]
+(1, 2, 3)[::2]
+[1, 2, 3][::9223372036854775807]
+[1, 2, 3][1::9223372036854775807]
+[1, 2, 3][::-9223372036854775807]
+'abc'[::0]
+[1, 2][true:]
+'abc'[none:none]
+missing[1:]
+missing.a
+'a' | center(width=9)
+'a' | center(5, width=9)
+'é' | center(4) ~ '|'
+'a' | center ~ '|'
+'abc' | center(2)
+'a' | replace('a')
+'a' | replace(old='a', new='b')
+'aaa' | replace('a', 'b', 0)
+'aaa' | replace('a', 'b', -1)
+'aaa' | replace('', '-')
+'aéa' | replace('', '-', 2)
+'a' | replace('a', 1)
+12321 | replace(2, 'x')
+'a' | replace('a', 'b', old='c')
+missing | default(boolean=true)
+'' | default('x', boolean=true)
+'' | default('x')
+none | default('x')
+none | default('x', true)
+0 | d('x', true)
+missing | d
+missing | d(none)
+missing | default(default_value='q')
+missing | default(1, 2, 3)
+'hello'.find('l', none, none)
+'hello'.find('l', 3)
+'hello'.find('l', 4)
+'hello'.find('l', -2)
+'hello'.find('l', -9)
+'hello'.find('l', 0, 2)
+'hello'.find('l', 0, 3)
+'hello'.find('l', 0, -2)
+'hello'.find('', 5)
+'hello'.find('', 6)
+'héllo'.find('l')
+'héllo'.rfind('l')
+'héllo'.rfind('l', 0, 3)
+'hello'.count('l', 3)
+'hello'.count('')
+'hello'.count('', 2, 4)
+'hello'.startswith('l', 2)
+'hello'.startswith('l', 2, 2)
+'hello'.startswith('', 6)
+'hello'.endswith('l', 0, 3)
+'hello'.endswith('l', 3, 3)
+'hello'.endswith(('o', 'x'))
+'hello'.startswith(('x', 'h'))
+'hello'.startswith(['h'])
+'x'.find('x', 'a')
+'hello'.index('l')
+'hello'.index('z')
+{1: 'a', 1.0: 'b'}
+{true: 1, 1: 2}
+{(1, 2): 3}[(1, 2)]
+{(1, 2): 3}[(1, 2.0)]
+{(1, [2]): 2}
+{{}: 2}
+{1: 2} == {1.0: 2}
+{1: 2} == {1: 2, 3: 4}
+{1: 2} == {2: 2}
+{1: 2} == {1: 3}
+{1: [2, {3: 4}]} == {1: [2, {3: 4}]}
+{1: [2, {3: 4}]} == {1: [2, {3: 5}]}
+{'a': 1, 'b': 2} == {'b': 2, 'a': 1}
+{9007199254740993: 1}[9007199254740992.0] is defined
+{9007199254740992: 1}[9007199254740992.0] is defined
+{1.5: 1}[1.5]
+{1: 2}[missing] is defined
+[1, 2] == [1, 2]
+[1, 2] == (1, 2)
+[1, 2] == [1, 2, 3]
+[1, [2]] == [1, [2.0]]
+3 > 2 > 1 == 1
+1 == 1.0 == true
+'a' < 'b' < 'B'
+1 < 'a'
+[1, 2] < [1, 3]
+[1, 2] < [1]
+(1, 2) < (1, 2, 3)
+1 is foo
+1 | foo
+foo(1)
+1 is divisibleby
+1 is divisibleby(1, 2)
+10 is divisibleby 5
+10 is divisibleby 0
+1 is odd(1)
+2 is odd
+-3 is odd
+-3 is even
+0 is even
+2.0 is even
+'a' is odd
+true is odd
+'a' is lower
+'A' is lower
+'Aé' is upper
+'ÀÉ' is upper
+'1' is upper
+1 is sameas 1
+true is sameas true
+true is sameas 1
+1 is sameas true
+1 is eq 1.0
+1 is gt 2
+1 is ge 1
+1 is le 0
+1 is greaterthan 0
+1 is lessthan 0
+'a' is in 'abc'
+'a' is in ['b']
+1 is in {1: 2}
+5 is iterable
+missing is iterable
+[] is mapping
+[] is sequence
+5 is sequence
+range(3) is sequence
+(1,) is sequence
+1 is number
+1.5 is number
+'1' is number
+1 is float
+missing is none
+missing is undefined
+missing is defined
+1 is string
+'a' is filter
+'upper' is filter
+'odd' is test
+'nope' is test
+1 is escaped
+'a' is escaped
+dict(**{'a': 1})
+dict(**4)
+dict(a=1, **{'a': 2})
+range(*[1, 4]) | list
+range(*4) | list
+range(1, 9, 3) | list
+range(9, 1, -3) | list
+range(1, 9, 0)
+range(1.5)
+range('a')
+range()
+range(1, 2, 3, 4)
+range(1, 3)
+range(0, 9, 2) | length
+range(3) == range(0, 3)
+'{}'.format(1)
+'{} {}'.format(1, 'a')
+'{0}{1}{0}'.format(1, 2)
+'{a}'.format(a=1)
+'{0}'.format()
+'{1}'.format(1)
+'{}{0}'.format(1)
+'{0}{}'.format(1)
+'{-1}'.format(1)
+'{b}'.format(a=1)
+'{:>5}|{:<5}|{:^5}|{:*^5}'.format(1, 2, 3, 4)
+'{:>5}|{:<5}|{:^5}|{:é^6}'.format('a', 'b', 'c', 'd')
+'{:c}'.format(97)
+'{:c}'.format('a')
+'{!r}'.format('a')
+'{!s:>5}'.format('a')
+'{!r:>5}'.format('é')
+'{!a}'.format('é')
+'{!x}'.format('a')
+'{{}}'.format(1)
+'{{{}}}'.format(1)
+'{0[a]}'.format({'a': 1})
+'{0.a}'.format({'a': 1})
+'{0[1]}'.format([1, 2])
+'{0[9]}'.format([1, 2])
+'{:{}}|'.format(1, 5)
+'{:{w}.{p}f}|'.format(1.2345, w=8, p=2)
+'{:d}'.format(1.5)
+'{:f}'.format(1)
+'{:.2f}'.format(1.005)
+'{:.0f}'.format(2.5)
+'{:,}'.format(1234567)
+'{:,}'.format(123)
+'{:,.2f}'.format(1234567.891)
+'{:_}'.format(1234567)
+'{:_x}'.format(1234567)
+'{:08,}'.format(1234)
+'{:010,}'.format(1234567)
+'{:09,}'.format(1234567)
+'{:011,.1f}'.format(-12345.67)
+'{:+}{:-}{: }'.format(1, 2, 3)
+'{:+}{:-}{: }'.format(-1, -2, -3)
+'{:+.1f}'.format(0.0)
+'{:#x} {:#o} {:#b} {:#X}'.format(255, 8, 5, 255)
+'{:#08x}'.format(255)
+'{:x}'.format(-255)
+'{:.3}'.format('abcdef')
+'{:.3}'.format(3.14159)
+'{:.3}'.format(31415.9)
+'{:.3}'.format(3)
+'{:e} {:E} {:.1e}'.format(12345.678, 0.00012, 1)
+'{:g} {:g} {:g} {:G}'.format(1e20, 0.0001, 123456789, 1e-10)
+'{:g}'.format(100000)
+'{:g}'.format(1000000)
+'{:%} {:.0%} {:.1%}'.format(0.25, 0.5, 1)
+'{:n}'.format(1234)
+'{:05}'.format(-3)
+'{:05}'.format('a')
+'{:=5}'.format(-3)
+'{:x=5}'.format(-3)
+'{:<05}'.format(3)
+'{:s}'.format('a')
+'{:5s}|'.format('a')
+'{:,}'.format('a')
+'{:+}'.format('a')
+'{:q}'.format(1)
+'{:10}|'.format(1.5)
+'{:10}|'.format(true)
+'{:}|'.format(none)
+'{:5}|'.format(none)
+'{:5}|'.format([1])
+'{}'.format([1, 'a'])
+'{:.2f}'.format('a')
+'%s' % 1
+'%s' % (1,)
+'%s %s' % (1,)
+'%s' % [1]
+'%s' % {'a': 1}
+'%d%%' % 5
+'%d' % 5.9
+'%d' % -5.9
+'%d' % 'a'
+'%i %u' % (1, 2)
+'%c' % 'a'
+'%c' % 'é'
+'%c' % 'ab'
+'%c' % 97
+'%5.2f|%-7.1f|%+d|% d|%05d' % (1.234, 5.67, 3, 4, -5)
+'%5s|%-5s|%.2s' % ('a', 'b', 'cde')
+'%x %X %o %#x %#o' % (255, 255, 8, 255, 8)
+'%x' % 1.5
+'%e %E %g %G' % (1234.5, 0.001, 1e-7, 1e17)
+'%r %a' % ('é', 'é')
+'%(a)s %(b)d' % {'a': 1, 'b': 2}
+'%(a)s' % 1
+'%*d' % (5, 3)
+'%-*d|' % (5, 3)
+'%.*f' % (2, 3.14159)
+'%z' % 1
+'%s' | format(1)
+'%s %s' | format(1, 2)
+'%(a)s' | format(a=1)
+'%s' | format(1, a=2)
+'%s' | format
+'%5s|' | format('é')
+'no' % ()
+'no' % 1
+'no' % {'a': 1}
+-3 | abs
+3 | abs
+-2.5 | abs
+'a' | abs
+true | abs
+none | abs
+'a' | attr('upper') is defined
+{'a': 1} | attr('a') is defined
+{'a': 1} | attr('keys') is defined
+K | attr('x') is defined
+('a' | attr('upper'))()
+('abc' | reverse)
+([1, 2, 3] | reverse) | list
+(range(3) | reverse) | list
+'' | reverse
+'héé' | reverse
+{'a': 1, 'b': 2} | reverse | list
+5 | reverse
+'' | first is defined
+'éa' | first
+'aé' | last
+{'a': 1, 'b': 2} | first
+{'a': 1, 'b': 2} | last
+(W | map('upper')) | last
+(W | map('upper')) | first
+5 | first
+[1, 2, 3, 4, 5] | batch(2) | list
+[1, 2, 3, 4, 5] | batch(2, 'x') | list
+[1, 2, 3, 4] | batch(2, 'x') | list
+[1, 2, 3] | batch(5, 0) | list
+[] | batch(2) | list
+[1] | batch(1) | list
+[1, 2, 3] | batch(linecount=2, fill_with='q') | list
+2.675 | round(2)
+1250 | round(-2)
+1350 | round(-2)
+-1250 | round(-2)
+15 | round(-1)
+5 | round(-1)
+25 | round(-1)
+2.5 | round(method='floor')
+-2.5 | round(method='floor')
+-2.5 | round(method='ceil')
+2.11 | round(1, 'ceil')
+2.19 | round(1, 'floor')
+5 | round(0, 'floor')
+5 | round(1, 'nope')
+'a' | round
+1e20 | round
+2.5 | round(precision=0)
+'a_b c-d é2 ½ ٣' | wordcount
+'' | wordcount
+'a' | wordcount
+5 | wordcount
+'3' | int
+'3.9' | int
+'-3.9' | int
+' 3 ' | int
+'3_000' | int
+'3__0' | int
+'_3' | int
+'3_' | int
+'+3' | int
+'+-3' | int
+'abc' | int
+'abc' | int(7)
+'abc' | int('q')
+'0x1f' | int(base=16)
+'1f' | int(0, 16)
+'0b11' | int(0, 2)
+'0o17' | int(0, 8)
+'0x1f' | int
+'z' | int(0, 36)
+[] | int
+true | int
+'1e3' | int
+'nan' | int
+'inf' | int(5)
+missing | int
+'3' | float
+'3.5e2' | float
+'nan' | float
+'-inf' | float
+'abc' | float
+'abc' | float(1)
+'1_0' | float
+'0x1' | float
+none | float
+true | float
+5 | float
+' 2.5\n' | float
+missing | float
+W | sort(attribute=none)
+[3, 1, 2] | sort(true)
+[[2, 'b'], [1, 'a'], [2, 'a']] | sort
+[[2, 'b'], [1, 'a'], [2, 'a']] | sort(attribute=0)
+[[2, 'b'], [1, 'a'], [2, 'a']] | sort(attribute='1')
+[[2, 'b'], [1, 'a'], [2, 'a']] | sort(attribute='1,0')
+[[2, 'b'], [1, 'a'], [2, 'a']] | sort(true, attribute='0,1')
+[1, 'a'] | sort
+[1, 1.0, true] | sort
+['é', 'e', 'z', 'É'] | sort
+['B', 'a', 'C'] | sort(case_sensitive=true, reverse=true)
+D | sort
+D | dictsort(true)
+D | dictsort(by='value')
+D | dictsort(by='value', reverse=true)
+D | dictsort(false, 'key', true)
+D | dictsort(by='key')
+D | dictsort(by='other')
+W | dictsort
+[] | max is defined
+[3, 1, 2] | max
+[3, 1, 2] | min
+['b', 'A', 'a'] | max
+['b', 'A', 'a'] | min
+['b', 'A', 'B'] | min(true)
+['b', 'A', 'B'] | max(case_sensitive=true)
+L | max(attribute='n')
+[1, 'a'] | max
+[1, 2] | sum
+[1, 2] | sum(start=10)
+L | sum('n', 10)
+[] | sum
+[] | sum(start='a')
+['a'] | sum
+['a', 'b'] | sum(start='')
+W | map | list
+5 | map('upper') | list
+[] | map | list
+L | map(attribute='n', default=0) | list
+L | map(attribute='q', default=0) | list
+L | map(attribute='q') | list | length
+[{'a': {'b': 1}}, {'a': {}}, {}] | map(attribute='a.b', default='z') | list
+[{'a': {'b': 1}}] | map(attribute='a.b') | list
+[[1, 2], [3, 4]] | map(attribute=1) | list
+[[1, 2], [3, 4]] | map(attribute='1') | list
+[[1, 2], [3, 4]] | map('first') | list
+[[1, 2], [3, 4]] | map('join', '-') | list
+[1, 2] | map('nope') | list
+[1, 2] | map(1) | list
+L | map('upper', attribute='n') | list
+L | map(attribute='n', other=1) | list
+L | selectattr | list
+L | selectattr() | list
+L | selectattr('n', 'nope') | list
+L | selectattr('n', 1) | list
+N | select('nope') | list
+none | select | list
+5 | select | list
+N | reject | list
+N | select('divisibleby', 3) | list
+L | rejectattr('n') | list | length
+L | selectattr('q.z') | list
+[1, 2, 1.0, 'a', 'A'] | unique | list
+L | unique(attribute='r') | map(attribute='n') | list
+['a', 'A'] | unique(case_sensitive=true) | list
+'abA' | unique | list
+{'a': 1} | list
+5 | list
+missing | items | list
+W | items | list
+'é' | count
+5 | length
+range(3) | length
+(W | map('upper')) | length
+W | join
+W | join('')
+W | join(1)
+[1, none, true, 2.5] | join(',')
+D | join(',')
+5 | join
+L | join(',', 'n')
+L | join(',', 'q')
+['<', '>' | safe] | join(',')
+'a\nb\n\nc' | indent
+'a\nb\n\nc' | indent(2)
+'a\nb\n\nc' | indent(2, true)
+'a\nb\n\nc' | indent(2, first=true, blank=true)
+'a\nb\n\nc' | indent('> ')
+'a\nb\n\nc' | indent(width='> ', blank=true)
+'\na' | indent(2, true)
+'\na' | indent(2, true, true)
+5 | indent
+'a' | indent(-1)
+'a\nb' | indent(0)
+'  a ' | trim ~ '|'
+'xxaxx' | trim('x')
+'xyaxy' | trim(chars='yx')
+5 | trim
+'a' | upper
+'ŉ' | upper
+'İ' | lower
+'ΑΣ' | lower
+'ΑΣ Σ ΣΑ' | lower
+'ǆ' | title
+'it\'s a dOG-house' | title
+'hELLO wORLD' | capitalize
+'éLAN' | capitalize
+'ǆ' | capitalize
+'fﬁ' | capitalize
+5 | upper
+'Ꭰꭰ' | lower
+'ᏸᏽ' | lower
+'ᏸᏽ' | upper
+'ꭰꮿ' | upper
+'ꭰꮿ'.swapcase()
+'ᏸ'.swapcase()
+'aB1é'.swapcase()
+'aB cD'.title()
+'1a 2b'.title()
+'ab'.capitalize()
+'İ'.lower() | length
+'ΑΣ'.lower()
+'ß'.upper()
+'ß'.casefold()
+1 // 0
+1 / 0
+1 % 0
+7 // 2
+7 % -3
+-7.5 % 2
+2 ** 3
+2 ** -1
+2 ** 10 ** 0
+0 ** 0
+1.0 ** 5
+'a' * -1
+'a' * 0
+2 * [1]
+(1,) * 2
+(1,) + (2,)
+'a' ~ 1 ~ none ~ true
+1 + true
+1 + 1.5
+none + 1
+-'a'
++5
+-true
+not 1
+not ''
+1 and 0
+'' or 'x'
+0 and missing
+1 or missing
+'' in 'abc'
+1 in 'abc'
+'a' in {'a': 1}
+1 not in [2]
+2 in range(3)
+3 in range(3)
+1.5 in range(3)
+'a' if false
+'a' if true else 'b'
+'a' if false else 'b'
+('a' if false) is defined
+1 == '1'
+none == 0
+missing == missing
+missing == none
+1e300 * 1e300
+1e15
+123456789012345680.0
+1e-5
+0.0001
+0x1f
+0b101
+0o17
+0_0
+1.5e-3
+1.
+.5
+'\x41\u00e9\n\t\\'
+'\q'
+"a'b"
+'a"b'
+'a' 'b'
+['a\'b', "a\"b", 'a\n', 'é', '\x00', '\x7f', '\u200b']
+[1, 'a', none, true, 1.5, [2], (3,), {4: 5}, ()]
+{}
+[[]]
+{'a': {'b': [1]}} | tojson
+[1, 1.0, 1e20, none, true, 'é<>&'] | tojson
+{'b': 1, 'a': 2} | tojson(sort_keys=true)
+{'b': 1, 'a': [1, {}, []]} | tojson(indent=2)
+[] | tojson(indent=2)
+{} | tojson(indent=2)
+{1: 2, none: 3, true: 4, 1.5: 5} | tojson
+{(1, 2): 3} | tojson
+'é' | tojson(ensure_ascii=true)
+'😀' | tojson(ensure_ascii=true)
+[1, 2] | tojson(separators=(',', ':'))
+{'a': [1]} | tojson(separators=(' , ', ' : '))
+[1, 2] | tojson(indent='--')
+range(3) | tojson
+missing | tojson
+'a,b,,c'.split(',')
+'a,b,,c'.split(',', 1)
+' a  b '.split()
+' a  b c '.split(none, 1)
+'abc'.split('')
+'a,b,c'.rsplit(',', 1)
+' a b  c '.rsplit(none, 1)
+'a\nb\r\nc'.splitlines()
+'a\nb\r\nc\n'.splitlines(true)
+'a\x0bb\u2028c'.splitlines()
+'abc'.partition('b')
+'abc'.partition('x')
+'abcb'.rpartition('b')
+'abc'.rpartition('x')
+','.join(['a', 'b'])
+','.join([1])
+','.join('abc')
+'abc'.zfill(5)
+'-5'.zfill(5)
+'+5'.zfill(2)
+'a'.ljust(3) ~ '|'
+'a'.rjust(3, '*')
+'a'.center(4, '*')
+'ab'.center(5, '*')
+'a'.ljust(3, 'xy')
+'  a '.strip() ~ '|'
+'  a '.lstrip() ~ '|'
+'  a '.rstrip() ~ '|'
+'xax'.strip('x')
+'xyaxy'.lstrip('yx')
+'abc'.removeprefix('ab')
+'abc'.removesuffix('bc')
+'abc'.removeprefix('x')
+'abc'.isdigit()
+'12'.isdigit()
+'²'.isdigit()
+'²'.isdecimal()
+'½'.isnumeric()
+''.isdigit()
+'ab'.isalpha()
+'é'.isalpha()
+'a_'.isalnum()
+' \n'.isspace()
+''.isspace()
+'AB'.isupper()
+'ab1'.islower()
+'é'.isascii()
+'abc'.replace('b', 'x', 1)
+'abc'.replace('b')
+{'a': 1}.get('a')
+{'a': 1}.get('b')
+{'a': 1}.get('b', 2)
+{'a': 1}.keys() | list
+{'a': 1}.values() | list
+{'a': 1}.items() | list
+{'a': 1}.items()
+{'a': 1}.keys()
+{'a': 1}.copy()
+{'a': 1}.pop('a')
+[1, 2, 1].count(1)
+[1, 2, 1].index(2)
+[1, 2, 1].index(5)
+(1, 2).count(1)
+(1, 2).index(2)
+namespace(a=1).b is defined
+'aNone' | replace(none, 'x')
+'a' | replace('a', none)
+'a' | replace('a', missing)
+{1152921504606846976: 1}[1152921504606846976.0] is defined
+{1152921504606846977: 1}[1152921504606846976.0] is defined
+'1e999' | int(3)
+'-inf' | int(3)
+'%a' % 'é😀ā\''
+'{!a}'.format(['é'])
+'{!a:>8}'.format('é')
+'{0:{}}'.format(1, 5)
+'{:{1}}'.format(1, 5)
+'{a}{}{}'.format(1, 5, a=3)
+'{a}{0}'.format(1, 5, a=3)
+'{0}{a}{1}'.format(1, 5, a=3)
+['a'] | sum(start='x' | safe)
+[[1], [2]] | sum(start=[0])
+'a\nb' | indent(-3)
+'a'.replace('a', 1)
 """
 
 # In both kinds of templates.
