@@ -67,7 +67,14 @@ func TestConversationInOrder(t *testing.T) {
 	if err := r.ask("7"); err != nil || r.l.Tokenizer.Decode(r.s.Tokens(), false) != "<s:s><u:7>" {
 		t.Errorf("%q, %v", r.l.Tokenizer.Decode(r.s.Tokens(), false), err)
 	}
-	r.f.system, r.said = "", nil
+	r.f.system = ""
+	for n, kept := range map[int]bool{41: true, 42: false} { // with <u:a><a:> and <u:…> 54 and 55 tokens; 10 are for the answer
+		r.said = []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant"}}
+		if err := r.ask(strings.Repeat("x", n)); err != nil || (len(r.said) == 3) != kept {
+			t.Errorf("%d bytes: %d messages, %v", n, len(r.said), err)
+		}
+	}
+	r.said = nil
 	for n, good := range map[int]bool{59: true, 60: false} { // <u:…> has 4 more, and one token must be free
 		if err := r.ask(strings.Repeat("x", n)); (err == nil) != good || err != nil && err.Error() != "the message has 64 tokens, the context only 64" {
 			t.Errorf("%d bytes: %v", n, err)
@@ -100,6 +107,9 @@ func TestContinuedText(t *testing.T) {
 		if strings.Contains(notes.String(), says) != (x.gone > 0) {
 			t.Errorf("turn %d: %s", turn, notes)
 		}
+	}
+	if err := r.ask(strings.Repeat("y", 53)); err != nil || !slices.Equal(r.s.Tokens(), r.l.Tokenizer.Append([]int32{first}, strings.Repeat("y", 53))) {
+		t.Errorf("%d tokens, %v", len(r.s.Tokens()), err)
 	}
 	if err := r.ask(strings.Repeat("x", 54)); err == nil || err.Error() != "the text has 54 tokens, the context has room for 53" {
 		t.Error(err)

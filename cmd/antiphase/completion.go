@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,7 +76,7 @@ func runFolders() (list []string) {
 	for _, pattern := range []string{"*", filepath.Join("runs", "*"), filepath.Join("runs", "*", "*")} {
 		found, _ := filepath.Glob(pattern) // the patterns are well formed
 		for _, dir := range found {
-			if st, err := os.Stat(dir); err == nil && st.IsDir() && (train.IsRun(dir) || hf.IsFolder(dir)) {
+			if train.IsRun(dir) || hf.IsFolder(dir) {
 				list = append(list, dir)
 			}
 		}

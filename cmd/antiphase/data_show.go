@@ -63,11 +63,11 @@ A target of -1 is not scored. In Python:
 func (f *dataShowFlags) check() error {
 	f.first, f.last = f.step, f.step
 	if f.steps != "" {
-		a, b, ok := strings.Cut(f.steps, ":")
+		a, b, _ := strings.Cut(f.steps, ":")
 		var err1, err2 error
 		f.first, err1 = strconv.Atoi(a)
 		f.last, err2 = strconv.Atoi(b)
-		if !ok || err1 != nil || err2 != nil {
+		if err1 != nil || err2 != nil {
 			return fmt.Errorf("--steps: %q, want FIRST:LAST, as in 1:100", f.steps)
 		}
 	}

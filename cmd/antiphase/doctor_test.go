@@ -59,7 +59,7 @@ func TestDoctorPeak(t *testing.T) {
 }
 
 func TestRateText(t *testing.T) {
-	for x, want := range map[float64]string{0: "0.000", 4e6: "0.004", 0.5e9: "0.500", 3.14159e9: "3.14", 73.26e9: "73.3", 1827e9: "1827"} {
+	for x, want := range map[float64]string{0: "0.000", 4e6: "0.004", 0.5e9: "0.500", 3.14159e9: "3.14", 73.26e9: "73.3", 1827e9: "1827", 1e9: "1.00", 10e9: "10.0", 99.96e9: "100.0", 100e9: "100", 0.1e9: "0.100"} {
 		if got := rateText(x); got != want+" GFLOP/s" {
 			t.Errorf("%g is %q", x, got)
 		}

@@ -50,7 +50,7 @@ func (f *evalFlags) idleFor(tasks []eval.Task) error {
 			return heeds(t) || slices.ContainsFunc(t.Settings, func(s eval.Setting) bool { return s.Key == "task" })
 		})
 	}
-	if f.opt.Shots >= 0 && f.changed("num-fewshot") && !any(func(t eval.Task) bool { return t.Shots >= 0 }) {
+	if f.opt.Shots >= 0 && !any(func(t eval.Task) bool { return t.Shots >= 0 }) {
 		return usage(errors.New("--num-fewshot: none of the tasks has examples before its questions"))
 	}
 	judged := func(t eval.Task) bool {

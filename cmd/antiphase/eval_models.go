@@ -159,9 +159,9 @@ func endpoint(s string) (*eval.Endpoint, bool, error) {
 	if !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
 		return nil, false, nil
 	}
-	url, model, ok := strings.Cut(s, endpointMark)
+	url, model, _ := strings.Cut(s, endpointMark)
 	model, kind, _ := strings.Cut(model, endpointMark)
-	if !ok || model == "" || kind != "" && kind != "chat" {
+	if model == "" || kind != "" && kind != "chat" {
 		return nil, false, usage(fmt.Errorf("%s is not an endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
 	}
 	return &eval.Endpoint{URL: url, Model: model, Key: os.Getenv("OPENAI_API_KEY"), Chat: kind == "chat"}, true, nil

@@ -21,6 +21,11 @@ func TestNamedModels(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	for m, want := range map[string][2]string{"x/a#b": {"a#b", "x/a#b"}, "n=x=y": {"n", "x=y"}, "./x=y": {"x=y", "./x=y"}, "https://h/v1#m#chat": {"m#chat", "https://h/v1#m#chat"}, "n=http://h#m": {"n", "http://h#m"}, "http://h/a=b#m": {"m", "http://h/a=b#m"}} {
+		if name, path := modelName(m); name != want[0] || path != want[1] {
+			t.Errorf("%s is %q of %q", m, name, path)
+		}
+	}
 	f.models = []string{"g=z*"}
 	if _, err := f.named(); exitCode(err) != exitBadInput {
 		t.Error(err)

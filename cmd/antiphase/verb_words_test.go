@@ -110,12 +110,18 @@ func TestDataShowFlags(t *testing.T) {
 		{dataShowFlags{step: 3, split: "train", row: -1}, 3, 3, ""}, {dataShowFlags{steps: "2:5", split: "valid", row: -1}, 2, 5, ""}, {dataShowFlags{steps: "2:2", split: "train", row: 0}, 2, 2, ""},
 		{dataShowFlags{split: "train"}, 0, 0, "give --step or --steps"}, {dataShowFlags{step: 1, steps: "1:2", split: "train"}, 0, 0, "give --step or --steps"}, {dataShowFlags{steps: "5:2", split: "train"}, 0, 0, "want the first at least 1"},
 		{dataShowFlags{steps: "0:2", split: "train"}, 0, 0, "want the first at least 1"}, {dataShowFlags{step: -1, split: "train"}, 0, 0, "want the first"}, {dataShowFlags{steps: "3", split: "train"}, 0, 0, "want FIRST:LAST"},
-		{dataShowFlags{steps: "a:b", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{step: 1, split: "test"}, 0, 0, "--split"}, {dataShowFlags{step: 1, split: "train", out: "o", json: true, row: -1}, 0, 0, "--out"},
+		{dataShowFlags{steps: "a:b", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{steps: "a:5", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{steps: "5:b", split: "train"}, 0, 0, "want FIRST:LAST"},
+		{dataShowFlags{steps: "5:", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{steps: ":5", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{step: 1, split: "train", row: -2}, 0, 0, "--row: is -2"}, {dataShowFlags{step: 1, split: "test"}, 0, 0, "--split"}, {dataShowFlags{step: 1, split: "train", out: "o", json: true, row: -1}, 0, 0, "--out"},
 		{dataShowFlags{step: 1, split: "train", out: "o", row: 0}, 0, 0, "--out"}, {dataShowFlags{step: 1, split: "train", out: "o", row: -1}, 1, 1, ""},
 	} {
 		err := x.f.check()
 		if (err == nil) != (x.says == "") || err != nil && !strings.Contains(err.Error(), x.says) || err == nil && (x.f.first != x.first || x.f.last != x.last) {
 			t.Errorf("%+v: %v", x.f, err)
+		}
+	}
+	for row, want := range map[int][]int{-1: {0, 1, 2}, 0: {0}, 1: {1}, 2: {2}, 3: nil} {
+		if got := (&dataShowFlags{row: row}).rows(&train.Rows{B: 3}); !slices.Equal(got, want) {
+			t.Errorf("row %d is %v of 3", row, got)
 		}
 	}
 	nanoRun(t)
@@ -246,6 +252,10 @@ func TestExportFacts(t *testing.T) {
 		s := &stored{Config: model.Config{Context: 64}, Saved: x.saved}
 		if got := s.trainedContext(); got != x.want {
 			t.Errorf("%+v: %d", x.saved, got)
+		}
+		s.Config.RopeScaling = new(model.RopeScaling)
+		if got := s.trainedContext(); got != 64 {
+			t.Errorf("%+v, with scaled positions: %d", x.saved, got)
 		}
 	}
 	s := &stored{Config: whiteConfig(t), Dir: "a/b", Saved: saved(5, 32, "parent")}

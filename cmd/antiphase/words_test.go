@@ -39,7 +39,7 @@ func TestWordsOfFlags(t *testing.T) {
 	if list, err := parseSeeds("1000"); err != nil || len(list) != 1000 {
 		t.Errorf("1000 seeds: %d, %v", len(list), err)
 	}
-	for in, want := range map[string]int64{"500MB": 500e6, "5GB": 5e9, "1GiB": 1 << 30, "2 MiB": 2 << 20, "3KiB": 3072, "4KB": 4000, "7B": 7, "7": 7, "1.5GB": 1.5e9, "1e18": 1e18,
+	for in, want := range map[string]int64{"500MB": 500e6, "5GB": 5e9, "1GiB": 1 << 30, "2 MiB": 2 << 20, "3KiB": 3072, "4KB": 4000, "7B": 7, "7": 7, "1": 1, "1B": 1, "0.001KB": 1, "0.0009KB": -1, "1.0001e18": -1, "5TB": -1, "5gb": -1, "": -1, "1.5GB": 1.5e9, "1e18": 1e18,
 		"0": -1, "0.5": -1, "-1GB": -1, "GB": -1, "x": -1, "2e18": -1, "NaN": -1, "InfGB": -1} {
 		got, err := size(in)
 		same(t, "size "+in, got, want, err, want < 0)
