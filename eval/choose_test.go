@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"antiphase/device/ref"
+	"antiphase/layer"
+	"antiphase/model/modeltest"
+	"antiphase/tokenizer"
 )
 
 func TestTrie(t *testing.T) {
@@ -36,6 +39,62 @@ func TestTrie(t *testing.T) {
 	}
 	if _, n = n.step(logits); n.option != 3 || n.leaves != 1 {
 		t.Errorf("an option inside another: %d of %d", n.option, n.leaves)
+	}
+}
+
+// The most likely of the allowed tokens, the lowest id of equal ones, of all subsets of five tokens.
+func TestTrieStep(t *testing.T) {
+	for _, logits := range [][]float32{{1, 1, 1, 1, 1}, {0, 1, 2, 1, 2}, {3, 2, 3, 2, 3}, {-1, -2, -3, -2, -1}} {
+		for set := 1; set < 32; set++ {
+			root, want := newTrie(), int32(-1)
+			for id := range int32(5) {
+				if set>>id&1 == 0 {
+					continue
+				}
+				root.add([]int32{id}, int(id))
+				if want < 0 || logits[id] > logits[want] {
+					want = id
+				}
+			}
+			if id, next := root.step(logits); id != want || next.option != int(want) {
+				t.Errorf("%05b of %v: %d, want %d", set, logits, id, want)
+			}
+		}
+	}
+}
+
+// An option is encoded with its prompt as one text, also where a word of the tokenizer spans both, or two lines; what
+// is computed once is what all options begin with.
+func TestOptionsAreEncodedWithTheirPrompt(t *testing.T) {
+	texts := []string{"the the then then", "a\n  b\n  b", "\n\n\n", "x\n  y\n  y", "and and"}
+	tok, err := tokenizer.Train(t.Context(), slices.Values(slices.Repeat(texts, 3)), tokenizer.TrainOptions{Pattern: tokenizer.PatternGPT2, Vocab: 275, Specials: []string{"<s>", "</s>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Subject{Model: modeltest.New(t, ref.New(), modeltest.Tiny("diff", tok.Vocab(), 64), layer.Memory{}, 1), Tokenizer: tok}
+	if id, ok := s.FirstToken(); !ok || id != 0 {
+		t.Fatalf("the first token is %d, want the one that begins a text", id)
+	}
+	for _, prompt := range []string{"th", "a\nth", "a\n  b", "a\n ", "x\n", "the", "", "\n\n", "x\n  y\n  a"} {
+		for _, options := range [][]string{{"en", "e", "x"}, {"  b", " b", "\n"}, {"en", "en"}, {"é", "ê"}} {
+			list, n, err := s.encoded(Choice{prompt, options})
+			if err != nil || n != len(s.Encode(prompt)) {
+				t.Fatal(n, err)
+			}
+			w, root, err := s.options(Choice{prompt, options})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, o := range options {
+				whole := s.Encode(prompt + o)
+				if !slices.Equal(list[i], whole) {
+					t.Errorf("%q and %q: %v, want %v", prompt, o, list[i], whole)
+				}
+				if k := len(w.IDs); k > len(whole) || !slices.Equal(w.IDs, whole[:k]) || !root.has(whole[k:]) {
+					t.Errorf("%q and %q: %v after %v is not among the options", prompt, o, whole, w.IDs)
+				}
+			}
+		}
 	}
 }
 
@@ -73,10 +132,16 @@ func TestChoose(t *testing.T) {
 
 func TestChooseFromFreeText(t *testing.T) {
 	options := []string{" bear", " beard", " ox"}
-	for text, want := range map[string]int{" bear": 0, "Beard and more": 1, "ox.": 2, "an ox": -1, "": -1, "oxen": -1, "beards": -1} {
+	for text, want := range map[string]int{" bear": 0, "Beard and more": 1, "ox.": 2, "an ox": -1, "": -1, "oxen": -1, "beards": -1, "bear2": -1, "bearé": -1, "BEAR\n": 0} {
 		if got := BeginsWith(text, options); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
+	}
+	if got := BeginsWith("ox", []string{"a", " Ox.", "ox"}); got != 1 {
+		t.Errorf("option %d of two alike", got)
+	}
+	if got := BeginsWith(" and", []string{".", ""}); got != -1 {
+		t.Errorf("the empty option %d", got)
 	}
 }
 
@@ -108,7 +173,7 @@ func TestChooseCutsTheBeginning(t *testing.T) {
 	if _, err := s.Choose(t.Context(), []Choice{{"x", nil}}); err == nil {
 		t.Error("no options to choose from")
 	}
-	if got, err := s.Choose(t.Context(), []Choice{{"x", []string{" only"}}, {"x", []string{" a", " a"}}}); err != nil || !slices.Equal(got, []int{0, 0}) {
+	if got, err := s.Choose(t.Context(), []Choice{{"x", []string{" only"}}, {"x", []string{" a", " a"}}, {"x", []string{""}}, {"x", []string{"", ""}}}); err != nil || !slices.Equal(got, []int{0, 0, 0, 0}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -128,7 +193,7 @@ func (f *free) GenerateUntil(_ context.Context, reqs []Generation) ([]string, er
 // A model that cannot be constrained writes as much as the longest option needs, up to the end of a line.
 func TestChooseOfFreeText(t *testing.T) {
 	f := &free{text: " beard."}
-	got, err := Choose(t.Context(), f, []Choice{{"p", []string{" ox", " beard"}}, {"q", []string{" ox"}}})
+	got, err := Choose(t.Context(), f, []Choice{{"p", []string{" ox", " beard", " emu"}}, {"q", []string{" ox"}}})
 	if err != nil || !slices.Equal(got, []int{1, -1}) {
 		t.Errorf("%v, %v", got, err)
 	}
