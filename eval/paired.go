@@ -75,7 +75,7 @@ func pair(a, b []*Result, name string, seed uint64) (Paired, bool) {
 	case p.StdErr == 0:
 		p.P = 1
 	default:
-		p.P = min(1, 2*studentTail(math.Abs(p.Diff)/p.StdErr, df))
+		p.P = 2 * studentTail(math.Abs(p.Diff)/p.StdErr, df)
 	}
 	return p, true
 }
@@ -111,15 +111,16 @@ func (e *Evaluation) holm() {
 // answers this is McNemar's exact test.
 func signFlip(diffs []float64, seed uint64) float64 {
 	var d []float64
-	sum := 0.0
+	sum, size := 0.0, 0.0
 	for _, x := range diffs {
 		if x != 0 { // flipping a zero changes nothing
 			d = append(d, x)
 			sum += x
+			size += math.Abs(x)
 		}
 	}
 	const few, draws = 13, 10_000
-	seen := math.Abs(sum) * (1 - 1e-9) // sums in another order differ in their last bits
+	seen := math.Abs(sum) - 1e-12*size // sums in another order differ in their last bits
 	if len(d) <= few {
 		hits := 0
 		for bits := range 1 << len(d) {

@@ -18,6 +18,10 @@ func TestSignFlip(t *testing.T) {
 		{[]float64{1, 1, 1, -1, 1, 1, 1, 0, 0, 0}, 0.125},
 		{[]float64{3, 1, 1}, 0.25}, // only +++ and −−− reach 5
 		{[]float64{2, 1}, 0.5},
+		{slices.Repeat([]float64{1}, 13), 2. / 8192},            // all patterns of 13
+		{slices.Repeat([]float64{1, -1}, 7), 1},                 // drawn ones of 14, which all reach 0
+		{slices.Repeat([]float64{0.1, -0.3, 0.2}, 30), 1},       // and of 90
+		{append(slices.Repeat([]float64{1}, 12), 3), 2. / 8192}, // only all pluses or all minuses reach 15
 	} {
 		if got := signFlip(c.diffs, 1); !near(got, c.want, 1e-12) {
 			t.Errorf("%v: p = %g, want %g", c.diffs, got, c.want)
