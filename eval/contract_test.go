@@ -63,8 +63,11 @@ func TestOfDecisions(t *testing.T) {
 	if again, _ := OfDecisions(r, share); again != m {
 		t.Errorf("%+v, then %+v", m, again)
 	}
-	if m, err := OfDecisions(r, func(gold, _ []int) float64 { return float64(len(gold)) }); err != nil || m.StdErr != 0 || m.Value != 200 {
-		t.Errorf("a constant: %+v, %v", m, err)
+	for k := range 50 { // rounding must not make the square of an error negative
+		c := 200 / float64(k+1)
+		if m, err := OfDecisions(r, func(gold, _ []int) float64 { return c }); err != nil || !near(m.StdErr, 0, 1e-5) || m.Value != c {
+			t.Errorf("a constant %g: %+v, %v", c, m, err)
+		}
 	}
 	r.Answers[7].Detail = []byte("x")
 	if _, err := OfDecisions(r, share); err == nil || !strings.Contains(err.Error(), "sample 7") {
@@ -192,7 +195,10 @@ func TestSideOfSeveral(t *testing.T) {
 	if !ok || !near(p.Diff, 8, 1e-12) || p.Seeds != [2]int{3, 1} || p.N != items {
 		t.Errorf("%+v, %v", p, ok)
 	}
-	for _, other := range [][4]string{{"q", "m", "b", "a"}, {"q", "only", "a", "b"}, {"x", "m", "a", "b"}} {
+	if p.PHolm != p.P || p.P == 0 { // the only one of its family
+		t.Errorf("p = %g became %g", p.P, p.PHolm)
+	}
+	for _, other := range [][4]string{{"q", "m", "b", "a"}, {"q", "only", "a", "b"}, {"x", "m", "a", "b"}, {"q", "m", "a", "c"}, {"q", "m", "c", "b"}} {
 		if _, ok := e.Between(other[0], other[1], other[2], other[3]); ok {
 			t.Errorf("%v were compared", other)
 		}

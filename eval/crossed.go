@@ -147,7 +147,7 @@ func combine(value float64, parts []component, rest float64, n int) (Mean, float
 		square += c.v * c.v / c.df
 	}
 	items := parts[len(parts)-1]
-	if v := sum - rest; v > items.v && square > 0 {
+	if v := sum - rest; v > items.v {
 		return Mean{value, math.Sqrt(v), n}, max(v*v/square, 1)
 	}
 	return Mean{value, math.Sqrt(items.v), n}, items.df

@@ -178,9 +178,6 @@ func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
 				t.best = t.best && *p >= top-1e-9
 			}
 		}
-		if !Finite(*p) {
-			return nil, fmt.Errorf("eval: endpoint %s: the log-probability of %q is %g", e.URL, t.text, *p)
-		}
 		out = append(out, t)
 	}
 	return out, nil

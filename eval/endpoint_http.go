@@ -57,7 +57,7 @@ func (e *Endpoint) post(ctx context.Context, path string, body completionRequest
 			return reply, nil
 		}
 		var again busy
-		if !errors.As(err, &again) || try == tries-1 || ctx.Err() != nil {
+		if !errors.As(err, &again) || try == tries-1 {
 			return nil, fmt.Errorf("eval: endpoint %s: %w", e.URL, err)
 		}
 		select {
@@ -100,7 +100,7 @@ func (e *Endpoint) send(ctx context.Context, url string, raw []byte) (*completio
 		b, err = io.ReadAll(io.LimitReader(res.Body, maxReply))
 	}
 	if err != nil {
-		if within.Err() != nil && ctx.Err() == nil {
+		if within.Err() != nil {
 			err = context.Cause(within)
 		}
 		return nil, busy{error: err}

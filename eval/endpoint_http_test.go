@@ -21,7 +21,7 @@ func TestEndpointTimeout(t *testing.T) {
 	e := &Endpoint{URL: s.URL, Model: "m", Timeout: 20 * time.Millisecond}
 	begin := time.Now()
 	_, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "x", MaxTokens: 1}})
-	if err == nil || !strings.Contains(err.Error(), "no answer within 20ms") {
+	if err == nil || err.Error() != fmt.Sprintf("eval: endpoint %s: no answer within 20ms", s.URL) {
 		t.Errorf("error %v after %v", err, time.Since(begin))
 	}
 	if n, took := calls.Load(), time.Since(begin); n != tries || took < (1+2+4+8)*firstPause { // pauses double
@@ -62,6 +62,8 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for s, want := range map[string]time.Duration{
 		"": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-3": 0, "soon": 0, "99999999999": longestWait, "999999999999999999999": 0,
+		"18446744074": longestWait, "-9223372037": 0, // as nanoseconds these overflow to another sign or size
+		"300": longestWait, "299": 299 * time.Second,
 		now.Add(30 * time.Second).Format(http.TimeFormat): 30 * time.Second, now.Add(-time.Hour).Format(http.TimeFormat): 0,
 		now.Add(24 * time.Hour).Format(http.TimeFormat): longestWait,
 	} {

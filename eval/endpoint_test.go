@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -259,11 +260,44 @@ func TestEndpointRequests(t *testing.T) {
 	if want := (Score{LogProb: -3, Tokens: 2, Greedy: false}); err != nil || got[0] != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Write([]byte(`{"choices": [{"text": "xbc", "logprobs": {"tokens": ["x", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]}}]}`))
-	}))
-	defer other.Close()
-	if _, err := (&Endpoint{URL: other.URL, Model: "m"}).Loglikelihood(t.Context(), []Continuation{{"a", "bc"}}); !errors.Is(err, ErrCannot) {
-		t.Errorf("an echo of another text: %v", err)
+}
+
+// An echo of another text, or without the text, or with lists of different lengths, is none; likely tokens may be left
+// out, and all tokens count as the likeliest then.
+func TestEndpointEchoes(t *testing.T) {
+	const lists = `"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]`
+	for reply, can := range map[string]bool{
+		`"text": "abc", "logprobs": {` + lists + `}`: true, `"text": "abc", "logprobs": {` + lists + `, "top_logprobs": [null, {"b": -1}]}`: true,
+		`"text": "xbc", "logprobs": {` + lists + `}`: false, `"logprobs": {` + lists + `}`: false, `"text": null, "logprobs": {` + lists + `}`: false,
+		`"text": "abc"`: false, `"text": "abc", "logprobs": {}`: false,
+		`"text": "abc", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]}`:       false,
+		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1]}`:     false,
+		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1], "text_offset": [0, 1, 2]}`:      false,
+		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2, -3], "text_offset": [0, 1]}`: false,
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"choices": [{` + reply + `}]}`)) }))
+		got, err := (&Endpoint{URL: srv.URL, Model: "m"}).Loglikelihood(t.Context(), []Continuation{{"a", "bc"}})
+		srv.Close()
+		if can && (err != nil || got[0] != Score{-3, 2, true}) || !can && !errors.Is(err, ErrCannot) {
+			t.Errorf("%s: %+v, %v", reply, got, err)
+		}
+	}
+}
+
+// The first error ends the requests, and what was not begun is not asked.
+func TestEndpointStopsAtAnError(t *testing.T) {
+	for _, parallel := range []int{1, 3} {
+		var calls atomic.Int32
+		wrong := errors.New("wrong")
+		err := (&Endpoint{Parallel: parallel}).each(t.Context(), 1000, func(_ context.Context, i int) error {
+			calls.Add(1)
+			if i == 5 {
+				return wrong
+			}
+			return nil
+		})
+		if n := int(calls.Load()); !errors.Is(err, wrong) || parallel == 1 && n > 7 || n == 1000 {
+			t.Errorf("%d at a time: %v after %d calls", parallel, err, n)
+		}
 	}
 }

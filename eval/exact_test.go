@@ -50,6 +50,18 @@ func TestSmallErrors(t *testing.T) {
 			t.Errorf("%v: %+v, want an error of %g", c.values, m, c.want)
 		}
 	}
+	for n := 2; n < 40; n++ { // rounding must not make the square of an error negative
+		var r Ratio
+		for range n {
+			r.Add(1/float64(n+1), 1)
+		}
+		if m := r.Mean(); !near(m.StdErr, 0, 1e-7) {
+			t.Errorf("%d equal values: %+v", n, m)
+		}
+	}
+	if m := new(Ratio).Mean(); m != (Mean{}) {
+		t.Errorf("of nothing: %+v", m)
+	}
 }
 
 // A text's hash is the first eight bytes of SHA-256 over each text after its length: where texts are divided counts.

@@ -128,15 +128,17 @@ func bootstrapCoverage(g *rand.Rand, trials int, dev [3]float64) float64 {
 	return 100 * float64(held) / float64(trials)
 }
 
-// By hand: p of 0.01, 0.03, 0.04 in one family become 0.03, 0.06, 0.06.
+// By hand: p of 0.01, 0.03, 0.04 in one family become 0.03, 0.06, 0.06; none is above 1.
 func TestHolm(t *testing.T) {
 	e := &Evaluation{Models: []Judged{{Results: []Result{{Question: "q", Metrics: []Metric{{Name: "acc"}, {Name: "other"}}}}}}}
 	for _, p := range []float64{0.04, 0.01, 0.03} {
 		e.Paired = append(e.Paired, Paired{Question: "q", Metric: "acc", P: p})
 	}
-	e.Paired = append(e.Paired, Paired{Question: "q", Metric: "other", P: 0.02})
+	for _, p := range []float64{0.02, 0.7, 0.6} {
+		e.Paired = append(e.Paired, Paired{Question: "q", Metric: "other", P: p})
+	}
 	e.holm()
-	for i, want := range []float64{0.06, 0.03, 0.06, 0.02} {
+	for i, want := range []float64{0.06, 0.03, 0.06, 0.06, 1, 1} {
 		if !near(e.Paired[i].PHolm, want, 1e-12) {
 			t.Errorf("p = %g became %g, want %g", e.Paired[i].P, e.Paired[i].PHolm, want)
 		}

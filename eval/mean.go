@@ -38,7 +38,7 @@ func (r *Ratio) Add(x, t float64) {
 
 // Mean is v = Σx/Σt; its error is that of the mean residual x − v·t, divided by the mean t (first order).
 func (r *Ratio) Mean() Mean {
-	if r.n == 0 || r.t == 0 {
+	if r.t == 0 {
 		return Mean{N: r.n}
 	}
 	n, v := float64(r.n), r.x/r.t

@@ -178,6 +178,87 @@ func TestLogSamplesWithoutDocs(t *testing.T) {
 	}
 }
 
+// What a run leaves: answers in the order of the questions, no texts of samples unless asked for, and nothing new where
+// nothing was open. A cell that lost an answer is computed again from what it has then. Models without a hash are known
+// by name; tasks that take no examples have none.
+func TestRunLeaves(t *testing.T) {
+	var asked []int
+	dir, right := t.TempDir(), 1.0
+	task := counting(12, &asked)
+	task.Shots = -1
+	prepare := task.Prepare
+	task.Prepare = func(ctx context.Context, p *Plan) (*Job, error) {
+		j, err := prepare(ctx, p)
+		j.Config = nil
+		ask := j.Ask
+		j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
+			out, err := ask(ctx, lm, which)
+			for i := range out {
+				out[i].Values["acc"] *= right
+			}
+			return out, err
+		}
+		return j, err
+	}
+	run := func(name string) *Result {
+		t.Helper()
+		asked = nil
+		return &runInto(t, dir, target(name, "", &knower{}), task).Models[0].Results[0]
+	}
+	r := run("a")
+	for i, a := range r.Answers {
+		if a.ID != fmt.Sprint("q", i) || a.Doc != nil || len(r.Answers) != 12 {
+			t.Errorf("answer %d of %d is %+v", i, len(r.Answers), a)
+		}
+	}
+	if r.Shots != 0 || r.Config["scale"] != 1.0 {
+		t.Errorf("%d examples, settings %v", r.Shots, r.Config)
+	}
+	text := storeText(t, dir)
+	if strings.Contains(text, `"doc"`) || strings.Contains(text, `"shots":-1`) {
+		t.Error("texts of samples, or fewer examples than none, in the store")
+	}
+	if run("a"); len(asked) != 0 || storeText(t, dir) != text {
+		t.Error("a complete cell was written again")
+	}
+	if run("b"); len(asked) != 12 {
+		t.Errorf("another model without a hash: asked %v", asked)
+	}
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "rows-0.jsonl"), []byte(strings.Replace(text, `"id":"q3","values":{"acc":1`, `"id":"q3","values":{"acc":8`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	right = 7 // 5 right answers, and one that counts seven times
+	if r := run("a"); !slices.Equal(asked, []int{3}) || r.Metrics[0].Value != 1 {
+		t.Errorf("asked %v, %+v", asked, r.Metrics)
+	}
+}
+
+// Lines too short for a checksum are damage like any other.
+func TestStoreOfShortLines(t *testing.T) {
+	dir := t.TempDir()
+	writeText(t, filepath.Join(dir, "rows-0.jsonl"), "\n{}\n"+`"crc":"00000000"}`+"\n")
+	if s, err := ReadStores(dir); err != nil || len(s.Warnings) != 3 || len(s.Cells()) != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// A run that is interrupted while a task is prepared ends with that, whether or not the task noticed.
+func TestInterruptedPreparation(t *testing.T) {
+	for _, notices := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		task := changed(1, func(*Job) { cancel() })
+		if prepare := task.Prepare; notices {
+			task.Prepare = func(ctx context.Context, p *Plan) (*Job, error) { j, _ := prepare(ctx, p); return j, ctx.Err() }
+		}
+		_, err := Run(ctx, []Target{target("m", "h", &knower{})}, []Task{task}, Options{})
+		var in *InputError
+		if !errors.Is(err, context.Canceled) || errors.As(err, &in) {
+			t.Errorf("notices %v: %v", notices, err)
+		}
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	var asked []int
 	good := []Target{target("a", "", &knower{})}
@@ -193,6 +274,7 @@ func TestRunRefuses(t *testing.T) {
 		want    string
 	}{
 		"no model":        {nil, []Task{empty}, nil, "needs a model"},
+		"no task":         {good, nil, nil, "needs a model and a task"},
 		"same name":       {append(good, good...), []Task{counting(3, &asked)}, nil, "two models have the name a"},
 		"looking inside":  {good, []Task{inside}, nil, "looks into the model"},
 		"same ids":        {good, []Task{twice}, nil, `two samples have the id "x"`},

@@ -1,8 +1,10 @@
 package eval
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +32,92 @@ func TestScalingRecoversCurve(t *testing.T) {
 		}
 		if !near(c.E, want.E, 1e-3) || !near(c.Alpha, want.Alpha, 1e-3) || !near(c.A/want.A, 1, 2e-2) || c.RMS > 1e-6 {
 			t.Errorf("%+v, want %+v", c, want)
+		}
+	}
+}
+
+// The order of points does not matter; α stays within its bounds; the error is the root of the mean square of the
+// points' distances.
+func TestScalingFit(t *testing.T) {
+	g := rand.New(rand.NewPCG(7, 7))
+	for _, alpha := range []float64{0.001, 0.02, 0.4, 3, 9} {
+		c := curveOf("a", 1, 2, alpha, 1e-4, g, 1, 1.5, 2, 3, 5)
+		mixed := ScalingCurve{Points: []ScalingPoint{c.Points[3], c.Points[0], c.Points[4], c.Points[2], c.Points[1]}}
+		if err := errors.Join(c.fit(), mixed.fit()); err != nil {
+			t.Fatal(err)
+		}
+		if mixed.E != c.E || mixed.A != c.A || mixed.Alpha != c.Alpha || !slices.Equal(mixed.Points, c.Points) {
+			t.Errorf("α = %g: %+v, in another order %+v", alpha, c, mixed)
+		}
+		if c.Alpha < leastAlpha || c.Alpha > mostAlpha || alpha > 0.1 && alpha < 4 && !near(c.Alpha/alpha, 1, 0.02) {
+			t.Errorf("α = %g was fitted as %g", alpha, c.Alpha)
+		}
+		squares := 0.0
+		for _, p := range c.Points {
+			squares += math.Pow(p.Loss-c.At(p.X), 2) / 5
+		}
+		if !near(c.RMS/math.Sqrt(squares), 1, 1e-6) {
+			t.Errorf("α = %g: an error of %g, want %g", alpha, c.RMS, math.Sqrt(squares))
+		}
+	}
+}
+
+// Where a curve has a loss, and that it never has one at or below its end, or one so near it that x is no number.
+func TestScalingInverse(t *testing.T) {
+	for _, c := range []struct {
+		alpha, loss, want float64
+	}{{1, 4, 1}, {0.5, 2.5, 16}, {2, 1.02, 10}, {1, 1, 0}, {1, 0, 0}, {0.5, -3, 0}, {0.01, 1.000001, 0}, {1, math.NaN(), 0}} {
+		curve := ScalingCurve{E: 1, A: 2, Alpha: c.alpha}
+		if c.alpha == 1 {
+			curve.A = 3
+		} else if c.alpha == 0.5 {
+			curve.A = 6
+		}
+		if x, ok := curve.inverse(c.loss); ok != (c.want > 0) || ok && !near(x, c.want, 1e-9) {
+			t.Errorf("loss %g of α = %g is at %g, %v; want %g", c.loss, c.alpha, x, ok, c.want)
+		}
+	}
+}
+
+// Drawn errors leave residuals as large as the curve's own; their innovations have the mean 0 and the first error the
+// spread of the others.
+func TestDrawnErrors(t *testing.T) {
+	g := rand.New(rand.NewPCG(3, 1))
+	xs := make([]float64, 12)
+	for i := range xs {
+		xs[i] = float64(i + 1)
+	}
+	for _, n := range []int{5, 12} {
+		for _, rho := range []float64{0, 0.6} {
+			c := correlated(curveOf("a", 2, 3, 0.7, 0, nil, xs[:n]...), rho, 0.01, g)
+			if err := c.fit(); err != nil {
+				t.Fatal(err)
+			}
+			c.Rho = rho
+			d := c.newErrors(g)
+			mean, x := 0.0, c.residuals()
+			for i, u := range d.u {
+				mean += u / float64(n)
+				want := x[i] * math.Sqrt(1-rho*rho)
+				if i > 0 {
+					want = x[i] - rho*x[i-1]
+				}
+				if i > 0 && !near(u-d.u[0], want-x[0]*math.Sqrt(1-rho*rho), 1e-12) {
+					t.Errorf("innovation %d is %g", i, u)
+				}
+			}
+			if !near(mean, 0, 1e-12) {
+				t.Errorf("innovations have the mean %g", mean)
+			}
+			const draws = 300
+			squares := 0.0
+			for range draws {
+				y := d.redrawn(g)
+				squares += y.RMS * y.RMS / draws
+			}
+			if !near(math.Sqrt(squares)/c.RMS, 1, 0.15) || d.wide < 1.05 {
+				t.Errorf("%d points, ρ = %g: residuals of %g, want %g (errors are %g times as wide)", n, rho, math.Sqrt(squares), c.RMS, d.wide)
+			}
 		}
 	}
 }
@@ -75,6 +163,7 @@ func TestScalingRefuses(t *testing.T) {
 		"positive":              {point(0, 3), point(1, 2), point(2, 1)},
 		"finite":                {point(3, math.NaN()), point(1, 2), point(2, 1)},
 		"does not fall":         {point(1, 2), point(2, 2.5), point(4, 2.1)},
+		"loss does not fall":    {point(4, 2), point(2, 1.5), point(1, 2)},
 	} {
 		if _, err := Scaling("tokens", []ScalingCurve{{Name: "a", Points: points}}, 0, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -120,8 +209,10 @@ func TestScalingAtThePapersPoint(t *testing.T) {
 			t.Errorf("%s: %+v, want %g", x.by, m, x.want)
 		}
 	}
-	if _, err := Scaling("tokens", []ScalingCurve{curveOf("a", 1, 100, 0.35, 0, nil, fewSizes...)}, -1, 1); err == nil {
-		t.Error("a negative point: no error")
+	for _, at := range []float64{-1, math.Inf(1), math.NaN()} {
+		if _, err := Scaling("tokens", []ScalingCurve{curveOf("a", 1, 100, 0.35, 0, nil, fewSizes...)}, at, 1); err == nil {
+			t.Errorf("at %g: no error", at)
+		}
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"antiphase/internal/vfs/vfstest"
 )
 
 type quizRow struct{ Q string }
@@ -111,6 +113,14 @@ func TestUses(t *testing.T) {
 	if p.Uses(context.Background(), os.DevNull) == nil {
 		t.Error("a device has a content")
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	vfstest.Symlink(t, filepath.Join(t.TempDir(), "none"), link)
+	if p.Uses(context.Background(), filepath.Dir(link)) == nil {
+		t.Error("a link to nothing has a content")
+	}
+	if _, err := p.Find(context.Background(), "a\x00b"); err == nil || strings.Contains(err.Error(), "looked for") {
+		t.Errorf("a name that no file can have: %v", err)
+	}
 	for _, x := range [][2][]string{{{"ab", "c"}, {"a", "bc"}}, {{"a"}, {"b"}}, {{"a", ""}, {"a"}}} {
 		if HashText(x[0]...) == HashText(x[1]...) {
 			t.Errorf("%q and %q have one hash", x[0], x[1])
@@ -208,7 +218,7 @@ func TestShare(t *testing.T) {
 	if m, ok := ev.Models[0].Results[0].Metric("acc"); !ok || m.Value != 0.5 || m.N != 10 {
 		t.Errorf("%+v", m)
 	}
-	if err := Share(context.Background(), nil, nil, Options{}, 0, 1); err == nil {
+	if err := Share(context.Background(), []Target{target("m", "h", &knower{})}, []Task{task}, Options{Shots: -1}, 0, 1); err == nil {
 		t.Error("without a store")
 	}
 	stop := &failing{after: 0}
@@ -232,8 +242,29 @@ func TestIntervalEdges(t *testing.T) {
 	if got := StudentQuantile(0.75, 1); !near(got, 1, 1e-6) { // tan(π/4)
 		t.Errorf("%g", got)
 	}
-	if low, high := interval(Mean{Value: 3, StdErr: 1, N: 1}); low != 0 || high != 0 {
-		t.Errorf("one sample has an interval: %g to %g", low, high)
+	for _, x := range []struct {
+		m         Mean
+		low, high float64
+	}{{Mean{3, 1, 1}, 0, 0}, {Mean{3, 0, 9}, 0, 0}, {Mean{3, 1, 2}, 3 - 12.7062, 3 + 12.7062}, {Mean{-2, 0.5, 31}, -2 - 0.5*2.04227, -2 + 0.5*2.04227}} {
+		r := &Result{}
+		r.Add("x", "", Higher, x.m)
+		if m := r.Metrics[0]; !near(m.Low, x.low, 1e-4) || !near(m.High, x.high, 1e-4) {
+			t.Errorf("%+v: %g to %g, want %g to %g", x.m, m.Low, m.High, x.low, x.high)
+		}
+	}
+	for n := range 60 { // no share is below 0 or above 1
+		for k := range n + 1 {
+			if low, high := Wilson(k, n); low < 0 || high > 1 || low >= high {
+				t.Errorf("%d of %d: %g to %g", k, n, low, high)
+			}
+		}
+	}
+	// With many degrees of freedom: z + (z³+z)/4n, on both sides of where the normal distribution is taken.
+	for _, df := range []float64{1e4, 1e5, 1e6, 9.9e6, 1e7, 1.1e7, 1e9, math.Inf(1)} {
+		const z = 1.959963984540054
+		if got := StudentQuantile(0.975, df); !near(got, z+(z*z*z+z)/(4*df), 3e-7) {
+			t.Errorf("%g degrees: %.9f", df, got)
+		}
 	}
 	e := Mean{Value: 2, StdErr: 0.5, N: 4}.Exp()
 	if !near(e.Value, math.Exp(2), 1e-12) || !near(e.StdErr, 0.5*math.Exp(2), 1e-12) || e.N != 4 {

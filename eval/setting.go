@@ -168,7 +168,7 @@ const (
 
 func readWhole(s string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
-	if err == nil && (n > mostWhole || n < -mostWhole) {
+	if n > mostWhole || n < -mostWhole {
 		err = strconv.ErrRange
 	}
 	return n, err
@@ -177,7 +177,7 @@ func readWhole(s string) (int, error) {
 // readNumber rejects values that range comparisons would accept.
 func readNumber(s string) (float64, error) {
 	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err == nil && !Finite(x) {
+	if !Finite(x) {
 		err = strconv.ErrRange
 	}
 	return x, err

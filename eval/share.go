@@ -27,9 +27,6 @@ func Share(ctx context.Context, targets []Target, tasks []Task, opt Options, ran
 				continue
 			}
 			key, _, open, err := opt.open(store, &targets[i], j)
-			if errors.Is(err, ErrCannot) {
-				continue
-			}
 			var mine []int
 			for _, n := range open {
 				if n%of == rank {

@@ -2,12 +2,17 @@ package eval
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"antiphase/device/ref"
+	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
+	"antiphase/tokenizer"
 )
 
 // logSoftmax is log P(id) at every row of a single sequence, by hand.
@@ -173,6 +178,56 @@ func TestGenerateUntil(t *testing.T) {
 			t.Errorf("until %q: %q, %v, want %q", stop, got, err, want)
 		}
 	})
+}
+
+// Texts end at the tokenizer's own last token, by whichever way they are computed, and the longest of several requests
+// may be any.
+func TestGenerateEnds(t *testing.T) {
+	const specials, first = 64, 63
+	names := make([]string, specials)
+	for i := range names {
+		names[i] = fmt.Sprintf("<%d>", i)
+	}
+	train := func() *tokenizer.Tokenizer {
+		tok, err := tokenizer.Train(t.Context(), slices.Values([]string{"x"}), tokenizer.TrainOptions{Vocab: 256 + specials, Specials: names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok
+	}
+	begin := int32(first)
+	s := &Subject{Tokenizer: train(), First: &begin, Model: modeltest.New(t, ref.New(), modeltest.Tiny("diff", 256+specials, 64), layer.Memory{}, 11)}
+	for _, low := range []layer.Lowbit{{}, {Logits: 6, Per: layer.PerTensor}} {
+		if err := s.SetLowbit(low); err != nil {
+			t.Fatal(err)
+		}
+		// A prompt after which the model writes a special token, which is then made the last one.
+		prompt, best := "", int32(specials)
+		for c := byte(' '); c < 127 && best >= first; c++ {
+			prompt = "some text " + string(c)
+			ids := s.Encode(prompt)
+			logits := make([]float32, len(ids)*(256+specials))
+			if err := s.Model.Logits(&model.Batch{B: 1, T: len(ids), IDs: ids}, logits); err != nil {
+				t.Fatal(err)
+			}
+			row := logits[(len(ids)-1)*(256+specials):]
+			best = int32(slices.Index(row, slices.Max(row)))
+		}
+		if best >= first {
+			t.Fatal("no prompt is followed by a special token")
+		}
+		reqs := []Generation{{Prompt: prompt, MaxTokens: 20}, {Prompt: "y", MaxTokens: 1}}
+		names[best] = "</s>"
+		s.Tokenizer = train()
+		if got, err := s.GenerateUntil(t.Context(), reqs); err != nil || got[0] != "" {
+			t.Errorf("%+v: %q after the last token, %v", low, got, err)
+		}
+		names[best] = "<other>"
+		s.Tokenizer = train()
+		if got, err := s.GenerateUntil(t.Context(), reqs); err != nil || got[0] == "" {
+			t.Errorf("%+v: %q without a last token, %v", low, got, err)
+		}
+	}
 }
 
 func TestCancelled(t *testing.T) {

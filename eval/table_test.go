@@ -1,7 +1,9 @@
 package eval
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"antiphase/layer"
@@ -82,60 +84,117 @@ func anova(x [][]float64) (between, residual float64) {
 	return between, residual
 }
 
-// Two groups by the formula of compare's comment, with the parts of a textbook's analysis of variance; weights that are
-// all equal change nothing.
-func TestCrossedByHand(t *testing.T) {
-	a := [][]float64{{1, 4, 2, 8, 5}, {3, 5, 9, 7, 1}, {9, 9, 8, 12, 7}}
-	b := [][]float64{{6, 2, 9, 4, 15}, {14, 8, 12, 17, 11}}
-	S, I := []float64{3, 2}, 5.0
-	var s2, e2 [2]float64
-	s2[0], e2[0] = anova(a)
-	s2[1], e2[1] = anova(b)
-	diffs, mean := make([]float64, 5), 0.0
-	for i := range diffs {
-		for _, x := range b {
-			diffs[i] += x[i] / S[1]
-		}
-		for _, x := range a {
-			diffs[i] -= x[i] / S[0]
-		}
-		mean += diffs[i] / I
-	}
-	d2 := 0.0
-	for _, d := range diffs {
-		d2 += (d - mean) * (d - mean) / (I - 1)
-	}
-	parts := []float64{s2[0] / S[0], s2[1] / S[1], d2 / I}
-	v := parts[0] + parts[1] + parts[2] - (e2[0]/S[0]+e2[1]/S[1])/I
-	df := v * v / (parts[0]*parts[0]/2 + parts[1]*parts[1]/1 + parts[2]*parts[2]/4)
-	if v <= parts[2] {
-		t.Fatalf("models differ too little for this test: %g of %v", v, parts)
-	}
-	for _, w := range []float64{1, 3} {
-		tab := &table{n: 5, w: []float64{w, w, w, w, w}}
-		for _, x := range append(a[:3:3], b...) {
-			row := make([]float64, 5)
-			for i := range row {
-				row[i] = w * x[i]
+// byHand is the formula of compare's comment with the parts of a textbook's analysis of variance: the difference, its
+// variance, the part of the items, and the degrees of freedom.
+func byHand(a, b [][]float64) (mean, v, items, df float64) {
+	I := float64(len(a[0]))
+	diffs, squares, rest := make([]float64, len(a[0])), 0.0, 0.0
+	for k, side := range [][][]float64{a, b} {
+		S := float64(len(side))
+		for _, x := range side {
+			for i := range x {
+				diffs[i] += float64(2*k-1) * x[i] / S
 			}
-			tab.x = append(tab.x, row)
 		}
-		m, got := tab.compare(3)
-		if !near(m.Value, mean, 1e-12) || !near(m.StdErr, math.Sqrt(v), 1e-12) || !near(got, max(df, 1), 1e-9) || m.N != 5 {
-			t.Errorf("weight %g: %+v with %g degrees of freedom, want %g ± %g with %g", w, m, got, mean, math.Sqrt(v), df)
+		if len(side) > 1 {
+			between, residual := anova(side)
+			v += between / S
+			squares += between * between / (S * S * (S - 1))
+			rest += residual / S / I
 		}
-		one := &table{n: 5, w: tab.w, x: tab.x[:3]}
-		side, half := one.side()
-		items := 0.0 // of the means over models
-		for i := range 5 {
-			d := (a[0][i]+a[1][i]+a[2][i])/3 - side.Value
-			items += d * d / (I - 1)
+	}
+	items = variance(diffs) / I
+	v += items - rest
+	squares += items * items / (I - 1)
+	return average(diffs), v, items, max(v*v/squares, 1)
+}
+
+// answered is results with these values of x.
+func answered(models [][]float64) (out []*Result) {
+	for _, m := range models {
+		r := &Result{}
+		for i, x := range m {
+			r.Answers = append(r.Answers, Answer{ID: fmt.Sprint(i), Values: map[string]float64{"x": x}})
 		}
-		q2, q4 := StudentQuantile(0.975, 2), StudentQuantile(0.975, 4)
-		rest := e2[0] / (3 * I)
-		h := math.Sqrt(q2*q2*s2[0]/3 + q4*q4*max(items/I-rest, 0))
-		if !near(half, h, 1e-9) || s2[0]/3 <= rest {
-			t.Errorf("weight %g: half an interval is %g, want %g", w, half, h)
+		out = append(out, r)
+	}
+	return out
+}
+
+// Groups of all sizes by the formula, with interval and p; weights that are all equal change nothing.
+func TestCrossedByHand(t *testing.T) {
+	three := [][]float64{{1, 4, 2, 8, 5}, {3, 5, 9, 7, 1}, {9, 9, 8, 12, 7}}
+	two := [][]float64{{6, 2, 9, 4, 15}, {14, 8, 12, 17, 11}}
+	least := 9.0
+	for _, c := range [][2][][]float64{{three, two}, {two, three}, {three[:1], two}, {three, two[1:]}, {two, three[:2]},
+		{{{0, 0, 1, 0, 0, 0}}, {{9, -9, 9, -9, 9, -9}, {-0.8, 17.2, -0.8, 17.2, -0.8, 17.2}}}} {
+		a, b := c[0], c[1]
+		mean, v, items, df := byHand(a, b)
+		if v <= items {
+			t.Fatalf("models differ too little for this test: %g of %g", v, items)
+		}
+		least = min(least, df)
+		for _, w := range []float64{1, 3} {
+			tab := &table{n: len(a[0])}
+			for range a[0] {
+				tab.w = append(tab.w, w)
+			}
+			for _, x := range slices.Concat(a, b) {
+				row := make([]float64, len(x))
+				for i := range row {
+					row[i] = w * x[i]
+				}
+				tab.x = append(tab.x, row)
+			}
+			m, got := tab.compare(len(a))
+			if !near(m.Value, mean, 1e-12) || !near(m.StdErr, math.Sqrt(v), 1e-12) || !near(got, df, 1e-9) || m.N != tab.n {
+				t.Errorf("weight %g: %+v with %g degrees of freedom, want %g ± %g with %g", w, m, got, mean, math.Sqrt(v), df)
+			}
+		}
+		p, ok := pair(answered(a), answered(b), "x", 1)
+		half := StudentQuantile(0.975, df) * math.Sqrt(v)
+		if !ok || !near(p.Low, mean-half, 1e-9) || !near(p.High, mean+half, 1e-9) {
+			t.Errorf("%v and %v: %+v, want ± %g", a, b, p, half)
+		}
+		// The two-sided p is where the interval of that level ends at 0.
+		if at := StudentQuantile(1-p.P/2, df) * math.Sqrt(v); !near(at, math.Abs(mean), 1e-6) || p.P <= 0 || p.P > 1 {
+			t.Errorf("%v and %v: p = %g, whose interval is ± %g around %g", a, b, p.P, at, mean)
+		}
+	}
+	if least > 1 {
+		t.Errorf("the fewest degrees of freedom are %g, want a case with the bound", least)
+	}
+}
+
+// The interval of one group by the formula of side's comment. Items whose means agree have no part of their own.
+func TestSideByHand(t *testing.T) {
+	for _, x := range [][][]float64{{{1, 4, 2, 8, 5}, {3, 5, 9, 7, 1}, {9, 9, 8, 12, 7}}, {{1, -1, 1, -1, 1}, {9, 11, 9, 11, 9}}} {
+		S, I := float64(len(x)), float64(len(x[0]))
+		means := make([]float64, len(x[0]))
+		for _, m := range x {
+			for i, v := range m {
+				means[i] += v / S
+			}
+		}
+		between, residual := anova(x)
+		rest := residual / (S * I)
+		if between/S <= rest {
+			t.Fatal("models differ too little for this test")
+		}
+		of := func(df float64) float64 { return math.Pow(StudentQuantile(0.975, df), 2) }
+		want := math.Sqrt(of(S-1)*between/S + of(I-1)*max(variance(means)/I-rest, 0))
+		for _, w := range []float64{1, 3} {
+			tab := &table{n: 5, w: []float64{w, w, w, w, w}}
+			for _, m := range x {
+				row := make([]float64, len(m))
+				for i := range row {
+					row[i] = w * m[i]
+				}
+				tab.x = append(tab.x, row)
+			}
+			if m, half := tab.side(); !near(half, want, 1e-9) || !near(m.Value, average(means), 1e-12) {
+				t.Errorf("weight %g: %+v ± %g, want ± %g", w, m, half, want)
+			}
 		}
 	}
 }
@@ -169,20 +228,29 @@ func TestPairOfEqualGroups(t *testing.T) {
 	}
 }
 
-// A metric that only some of a group's models have is the mean of those, with Student's interval over them.
+// A metric that only some of a group's models have is the mean of those, with Student's interval over them; so is one
+// without values by sample.
 func TestSideWithGaps(t *testing.T) {
-	e := &Evaluation{}
-	for i, x := range []float64{2, 5, 0} {
-		r := Result{Question: "q", Task: "t", Kind: "t", Metrics: []Metric{{Name: "other"}}}
-		if i < 2 {
-			r.Metrics = append(r.Metrics, Metric{Name: "m", Mean: Mean{x, 9, 40}, Better: Lower})
+	answers := answered([][]float64{{1, 5, 2, 7}, {3, 4, 4, 6}, {0, 2, 8, 8}})
+	for _, c := range []struct{ models, samples int }{{2, 0}, {3, 0}, {2, 3}} { // with the metric, and with samples
+		e, values := &Evaluation{}, []float64{2, 5, 11}
+		for i, x := range values {
+			r := Result{Question: "q", Task: "t", Kind: "t", Metrics: []Metric{{Name: "other"}}}
+			if i < c.models {
+				r.Metrics = append(r.Metrics, Metric{Name: "x", Mean: Mean{x, 9, 40}, Better: Lower})
+			}
+			if i < c.samples {
+				r.Answers = answers[i].Answers
+			}
+			e.Models = append(e.Models, Judged{Model: Model{Name: string(rune('a' + i)), Group: "g"}, Results: []Result{r}})
 		}
-		e.Models = append(e.Models, Judged{Model: Model{Name: string(rune('a' + i)), Group: "g"}, Results: []Result{r}})
-	}
-	m, ok := e.Sides()[0].Metric("q", "m")
-	half := 12.7062 * 1.5 // variance 4.5 of two: error 1.5, t(1) = 12.7062
-	if !ok || m.Value != 3.5 || !near(m.StdErr, 1.5, 1e-12) || m.N != 40 || m.Better != Lower || !near(m.Low, 3.5-half, 1e-3) || !near(m.High, 3.5+half, 1e-3) {
-		t.Errorf("%+v, %v", m, ok)
+		values = values[:c.models]
+		m, ok := e.Sides()[0].Metric("q", "x")
+		mean, stderr := average(values), math.Sqrt(variance(values)/float64(c.models))
+		half := StudentQuantile(0.975, float64(c.models-1)) * stderr
+		if !ok || m.Value != mean || !near(m.StdErr, stderr, 1e-12) || m.N != 40 || m.Better != Lower || !near(m.Low, mean-half, 1e-9) || !near(m.High, mean+half, 1e-9) {
+			t.Errorf("%+v: %+v, %v", c, m, ok)
+		}
 	}
 }
 
@@ -233,6 +301,26 @@ func TestScalingMatches(t *testing.T) {
 		}
 		if r.Curves[0].Rho != 0 || len(r.Curves) != 3 {
 			t.Errorf("%+v", r.Curves[0])
+		}
+	}
+	three, five := curveOf("three", 2, 100, 0.35, 0, nil, xs[:3]...), curveOf("five", 2, 90, 0.35, 0, nil, xs...)
+	if r, err := Scaling("parameters", []ScalingCurve{five, three}, 0, 1); err != nil || r.Matches[0].Draws != 0 {
+		t.Errorf("three points of a challenger: %+v, %v", r, err)
+	}
+	bent := func(name string, sign float64) ScalingCurve {
+		c := curveOf(name, 2, 3, 0.5, 0, nil, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+		for i := range c.Points {
+			c.Points[i].Loss += sign * 0.01 * float64(i/2%2)
+		}
+		return c
+	}
+	r, err := Scaling("tokens", []ScalingCurve{bent("a", 1), bent("b", -1)}, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Curves {
+		if c.Rho == 0 || c.Rho != c.correlation() {
+			t.Errorf("by tokens ρ of %s is %g, want %g", c.Name, c.Rho, c.correlation())
 		}
 	}
 	// Within a thousandth two x are one place; a loss below every E ≥ 0 is not reached.
