@@ -47,10 +47,7 @@ func heatMap(label, class, rowName, colName string, rows, cols []string, at func
 			}
 		}
 	}
-	step := max(1, int(26/cell)+1)
-	if cell >= 26 {
-		step = 1
-	}
+	step := int(26/cell) + 1 // a name needs 26 units
 	for c := 0; c < len(cols); c += step {
 		d.text("tick mid", left+cell*(float64(c)+0.5), h-20, cols[c])
 	}

@@ -207,7 +207,7 @@ func fileName(s string) string {
 		}
 		return r
 	}, s)
-	if s == "" || strings.Trim(s, ".") == "" {
+	if strings.Trim(s, ".") == "" {
 		return "_" + s
 	}
 	for len(s) > 128 {

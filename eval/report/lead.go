@@ -63,9 +63,9 @@ func leadBars(e *eval.Evaluation, sides []eval.Side, f *figure) []leadBar {
 			continue
 		}
 		m := &q.Metrics[0]
-		p, ok := e.Between(q.Question, m.Name, sides[0].Name, sides[1].Name)
-		half := (p.High - p.Low) / 2
-		if !ok || !(half > 0) {
+		p, _ := e.Between(q.Question, m.Name, sides[0].Name, sides[1].Name)
+		half := (p.High - p.Low) / 2 // 0 where they were not compared
+		if !(half > 0) {
 			continue
 		}
 		sign := 1.0
