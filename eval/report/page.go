@@ -108,14 +108,11 @@ func (p *Page) about() []string {
 func (p *Page) verdict() string {
 	e := p.evaluation()
 	sides := e.Sides()
-	if len(sides) < 2 {
-		return ""
-	}
 	wins, ties, compared := make([]int, len(sides)), 0, 0
 	where := make([][]string, len(sides))
 	titles := titles(e)
 	for _, x := range p.lines() {
-		if x.minor || x.question == "" {
+		if x.minor {
 			continue
 		}
 		for i, c := range x.cells {
@@ -171,7 +168,7 @@ func judgeNote(e *eval.Evaluation) []string {
 // indented is a recipe for display.
 func indented(raw json.RawMessage) string {
 	var b bytes.Buffer
-	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
+	if json.Indent(&b, raw, "", "  ") != nil {
 		return string(raw)
 	}
 	return b.String()

@@ -42,7 +42,6 @@ func (p *Page) lines() []line {
 	sides := e.Sides()
 	out := p.facts(sides)
 	titles := titles(e)
-	groups := map[string]bool{}
 	for _, q := range e.Questions() {
 		at := len(out)
 		for i := range q.Metrics {
@@ -57,9 +56,7 @@ func (p *Page) lines() []line {
 		if len(out) > at {
 			out[at].task, out[at].minor = titles[q.Question], false
 		}
-		if g := groupLines(e, sides, q, groups); len(g) > 0 {
-			out = append(out, g...)
-		}
+		out = append(out, groupLines(e, sides, q)...)
 	}
 	return out
 }
@@ -105,7 +102,7 @@ func (x *line) show(list []eval.Metric, known []bool, digits int) {
 
 // judge marks the side that is better than every other in the paired test, or all if none is.
 func (x *line) judge(e *eval.Evaluation, sides []eval.Side, m *eval.Metric) {
-	if m.Better == eval.Neither || len(sides) < 2 {
+	if m.Better == eval.Neither {
 		return
 	}
 	compared := false
@@ -135,7 +132,7 @@ func (x *line) judge(e *eval.Evaluation, sides []eval.Side, m *eval.Metric) {
 		return
 	}
 	for i := range x.cells {
-		if x.cells[i].text != "" && len(sides) == 2 {
+		if len(sides) == 2 {
 			x.cells[i].mark = tied
 		}
 	}
@@ -174,7 +171,7 @@ func (p *Page) facts(sides []eval.Side) []line {
 	var out []line
 	for _, x := range []line{params, seen, speed} {
 		if slices.ContainsFunc(x.cells, func(c cell) bool { return c.text != "" }) {
-			x.diffs = make([]string, max(len(sides)-1, 0))
+			x.diffs = make([]string, len(sides)-1)
 			out = append(out, x)
 		}
 	}
@@ -200,16 +197,12 @@ func (p *Page) trained(models []*eval.Judged) (first Training) {
 }
 
 // groupLines are the means of a group, after its last question.
-func groupLines(e *eval.Evaluation, sides []eval.Side, q *eval.Result, done map[string]bool) []line {
-	if q.Group == "" || done[q.Group] {
-		return nil
-	}
+func groupLines(e *eval.Evaluation, sides []eval.Side, q *eval.Result) []line {
 	all := e.Questions()
-	last := slices.IndexFunc(all, func(r *eval.Result) bool { return r.Question == q.Question })
-	if last+1 < len(all) && all[last+1].Group == q.Group {
+	at := slices.IndexFunc(all, func(r *eval.Result) bool { return r.Question == q.Question })
+	if slices.ContainsFunc(all[at+1:], func(r *eval.Result) bool { return r.Group == q.Group }) {
 		return nil
 	}
-	done[q.Group] = true
 	var out []line
 	for _, g := range groupMeans(e, sides, q.Group) {
 		x := line{task: g.title, measure: g.measure, diffs: make([]string, len(sides)-1)}
