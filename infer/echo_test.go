@@ -32,6 +32,29 @@ func echoed(t *testing.T, e *Engine, r Request) (prompt, rest answer) {
 	return prompt, rest
 }
 
+// An echo shows every token of its prompt, also of a prompt that the cache holds already, and others find it or not as before.
+func TestEchoOfACachedPrompt(t *testing.T) {
+	onArchs(t, func(t *testing.T, m *model.Model) {
+		ids := []int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9}
+		req := Request{IDs: ids, Scope: "a", Sampling: Sampling{MaxTokens: 3, Logprobs: 1, IgnoreEOS: true}}
+		e := engine(t, m, nil, Options{PageSize: 2})
+		want, answer := echoed(t, e, Request{IDs: ids, Sampling: req.Sampling})
+		for i := range 3 {
+			got, rest := echoed(t, e, req)
+			if !slices.Equal(got.IDs, ids) || !slices.Equal(got.Logprobs, want.Logprobs) || !slices.Equal(rest.IDs, answer.IDs) {
+				t.Errorf("echo %d: %v %v, want %v %v", i, got.IDs, rest.IDs, ids, answer.IDs)
+			}
+			before := e.Stats().Hits
+			if rest := generate(t, e, req)[0]; !slices.Equal(rest.IDs, answer.IDs) {
+				t.Errorf("without echo: %v, want %v", rest.IDs, answer.IDs)
+			}
+			if hits := e.Stats().Hits - before; hits != 12*min(i, 1) {
+				t.Errorf("request %d finds %d tokens", i, hits)
+			}
+		}
+	})
+}
+
 // Echoed log-probabilities are the losses that the model's own scoring gives, and the answer is that without an echo.
 func TestEchoEqualsScore(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {

@@ -14,7 +14,7 @@ func (t *Tokenizer) Beginning(id int32) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: there is no token %d to begin with", id)
 	}
 	own := len(t.template.prefix)+len(t.template.suffix) > 0
-	if own && slices.Equal(t.template.prefix, []int32{id}) && len(t.template.suffix) == 0 {
+	if slices.Equal(t.template.prefix, []int32{id}) && len(t.template.suffix) == 0 {
 		return t, nil
 	}
 	type object = map[string]any

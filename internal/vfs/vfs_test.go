@@ -285,6 +285,13 @@ func TestWriteNamesTheFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	other := filepath.Join(dir, "other") // what the writer itself fails at keeps its name
+	for _, want := range []error{&fs.PathError{Op: "read", Path: other, Err: fs.ErrPermission}, &os.LinkError{Op: "link", Old: other, New: "x", Err: fs.ErrPermission}} {
+		err := vfs.Write(vfs.OS{}, filepath.Join(dir, "x"), func(io.Writer) error { return want })
+		if !errors.Is(err, fs.ErrPermission) || err.Error() != want.Error() {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
 }
 
 // TestGlob takes a folder's name as it is: brackets and stars in it are not a pattern.
