@@ -112,7 +112,7 @@ func (t *Tokenizer) cut(tr *trie, s string, text func(start, stop int), token fu
 			continue
 		}
 		if tok.LStrip {
-			start = max(done, len(strings.TrimRightFunc(s[:start], unicode.IsSpace)))
+			start = len(strings.TrimRightFunc(s[:start], unicode.IsSpace))
 		}
 		if tok.RStrip {
 			stop = len(s) - len(strings.TrimLeftFunc(s[stop:], unicode.IsSpace))
@@ -129,11 +129,11 @@ func (t *Tokenizer) cut(tr *trie, s string, text func(start, stop int), token fu
 }
 
 func wordBefore(s string, i int) bool {
-	r, n := utf8.DecodeLastRuneInString(s[:i])
-	return n > 0 && isWord(r)
+	r, _ := utf8.DecodeLastRuneInString(s[:i])
+	return isWord(r) // of no text: no
 }
 
 func wordAfter(s string, i int) bool {
-	r, n := utf8.DecodeRuneInString(s[i:])
-	return n > 0 && isWord(r)
+	r, _ := utf8.DecodeRuneInString(s[i:])
+	return isWord(r)
 }
