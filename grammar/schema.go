@@ -240,7 +240,6 @@ func (b *builder) keywords(s *scope) {
 		return
 	}
 	if v, ok := s.get("const"); ok {
-		s.get("type")
 		b.literals(s, []any{v})
 		return
 	}

@@ -213,6 +213,7 @@ func TestSchemasAndValues(t *testing.T) {
 		{`{"definitions":{"a%b":{"type":"integer"},"c d":{"type":"null"}},"anyOf":[{"$ref":"#/definitions/a%25b"},{"$ref":"#/definitions/c%20d"}]}`, ``},
 		{`{"definitions":{"a%b":{"type":"integer"}},"$ref":"#/definitions/a%b"}`, ``},
 		{`{"$defs":{"x":{"anyOf":[{"type":"null"},{"type":"string"}]}},"$ref":"#/$defs/x/anyOf/1"}`, ``},
+		{`{"type":"array","items":{"$ref":"#/$defs/x"},"$defs":{"x":true}}`, ``}, {`{"anyOf":[{"$ref":"#/$defs/x"},{"type":"null"}],"$defs":{"x":false}}`, ``},
 		{`{"title":"t","description":"d","default":1,"examples":[1],"$comment":"c","deprecated":true,"readOnly":true,"writeOnly":true,"$schema":"s","$id":"i","type":"integer"}`, ``},
 	} {
 		g := compiled(t, c.schema)

@@ -12,6 +12,7 @@ import (
 	"antiphase/eval"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/recipe"
 )
 
 // Every combination of the flags that choose a device: which are refused, in what words, and what the CPU is opened with.
@@ -129,6 +130,71 @@ func TestAlike(t *testing.T) {
 	} {
 		if err := alike(x.list); (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || exitCode(err) != exitUsage) {
 			t.Errorf("%s: %v", x.says, err)
+		}
+	}
+}
+
+// Ids are read from a flag or a file, in any of the usual forms, and refused by their place.
+func TestReadIDs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ids")
+	for text, want := range map[string][]int32{"1,2": {1, 2}, "[1, 2]": {1, 2}, "1 2\n3": {1, 2, 3}, "1\r\n2\r\n": {1, 2}, "1\t2": {1, 2}, "-1": {-1}, "2147483647": {2147483647}, "2147483648": nil, "1,x": nil, "1.5": nil, "[]": nil, " ": nil} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []logitsFlags{{ids: text}, {file: file}} {
+			if got, err := f.read(); !slices.Equal(got, want) || (err == nil) != (want != nil) || err != nil && exitCode(err) != exitUsage {
+				t.Errorf("%q: %v, %v", text, got, err)
+			}
+		}
+	}
+	if _, err := (&logitsFlags{ids: "1,2,3,x,4"}).read(); err == nil || err.Error() != `ids: entry 4, "x", is not a token id` {
+		t.Error(err)
+	}
+	for _, f := range []logitsFlags{{}, {ids: "1", file: file}} {
+		if _, err := f.read(); err == nil || !strings.Contains(err.Error(), "one of them") {
+			t.Error(err)
+		}
+	}
+}
+
+// A run that began with --from goes on by its own recipe, if it has a checkpoint and began with the same model.
+func TestBegun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r, err := recipe.Named("nano", "diff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Train.From = "parent"
+	folder := func(dir, checkpoint string, recipe []byte) {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, checkpoint), 0o755), os.WriteFile(filepath.Join(dir, "recipe.json"), recipe, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder("saved", "checkpoints/step-00000001", r.JSON())
+	folder("unsaved", "checkpoints", r.JSON())
+	folder("damaged", "checkpoints/step-00000001", []byte("{"))
+	folder("runs/parent-on", "checkpoints/step-00000001", r.JSON())
+	for _, x := range []struct {
+		from, dir, arch string
+		want            bool
+	}{
+		{"parent", "saved", "", true}, {"parent", "saved", "diff", true}, {"parent", "saved", "transformer", false}, {"other", "saved", "", false}, {"parent", "unsaved", "", false},
+		{"parent", "damaged", "", false}, {"parent", "nowhere", "", false}, {"parent", "", "", true}, {"other", "", "", false},
+	} {
+		got, ok := (&trainFlags{from: x.from, dir: x.dir, arch: x.arch}).begun()
+		if ok != x.want || ok && (got.Train.From != "parent" || got.Name != r.Name) {
+			t.Errorf("%+v: %v, %s", x, ok, got.Name)
+		}
+	}
+}
+
+// As many samples as the limit are taken, and no more; what is refused next is the missing prompt.
+func TestNumberOfSamples(t *testing.T) {
+	for n, says := range map[int]string{0: "--num-samples: is 0, must be from 1 to 10000", 1: "--prompt-file", maxSamples: "--prompt-file", maxSamples + 1: "--num-samples: is 10001"} {
+		f := generateFlags{samples: n, file: filepath.Join(t.TempDir(), "none")}
+		f.Temperature, f.RepetitionPenalty = 1, 1
+		if err := f.run(t.Context(), &app{}, false); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%d samples: %v, want %q", n, err, says)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestListings(t *testing.T) {
 
 // Wrong words get the nearest right one, or the list; a flag of computing on a verb that does not is told so.
 func TestSuggestions(t *testing.T) {
-	for args, want := range map[string]string{"trian": "did you mean train?", "bench gem": "did you mean gemm?", "zzzzzzzz": "there are ", "train --sizes x": "did you mean --size?", "train --prec x": "did you mean --precision?",
+	for args, want := range map[string]string{"trian": "did you mean train?", "bench gem": "did you mean gemm?", "zzzzzzzz": "there are ", "train --sizes x": "did you mean --size?", "train --prec x": "did you mean --precision?", "generate --temp 1": "did you mean --temperature?", "generate --tpo-p 1": "did you mean --top-p?", "train --z x": `"antiphase train --help" lists them`,
 		"train --qqqqqqqq": `"antiphase train --help" lists them`, "pack --threads 2 x": "pack does not compute", "help trian": "did you mean train?", "data shwo": "did you mean show?", "show": "MODEL: missing; want antiphase show MODEL", "show a b": `"b": one argument too many; want antiphase show MODEL`,
 		"export a": "DIR: missing; want antiphase export MODEL DIR", "data show": "RUN: missing; want antiphase data show RUN", "generate The old": `quote it: antiphase generate "The old"`,
 		"evidence": "FOLDER: missing", "compare x": `unknown command "x"`,
