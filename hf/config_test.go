@@ -180,8 +180,28 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%v: error %v, want one with %q", c.change, err, c.text)
 		}
 	}
+	for _, change := range []dict{ // numbers that only look wrong
+		{"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 8}, {"num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 8}, {"num_attention_heads": 1, "num_key_value_heads": 1},
+		{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "linear", "factor": 2.0}}, {"rope_parameters": dict{"rope_theta": 1.5, "rope_type": "yarn", "factor": 2.0}}, {"rms_norm_eps": 0},
+	} {
+		if _, err := parse(encode(t, with(small("llama"), change)), nil); err != nil {
+			t.Errorf("%v: %v", change, err)
+		}
+	}
+	if _, err := parse(encode(t, with(small("llama"), dict{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "yarn", "factor": 2.0}})), nil); err == nil || !strings.Contains(err.Error(), "must be above 1 for yarn") {
+		t.Error(err)
+	}
 	if _, err := parse(encode(t, with(small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3})), nil); err == nil {
 		t.Error("three query heads were taken for differential pairs")
+	}
+	for raw, want := range map[string]int{"1": 1, "7": 7, "8": 0, "0": 0, "-1": 0, "1.0": 0, "\"7\"": 0, "null": 3} { // from 1 to 7, 3 by default
+		o, err := parseObject("o", []byte(`{"n":`+raw+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.count("n", 3, 7); (*o.err == nil) != (want > 0) || want > 0 && got != want {
+			t.Errorf("%s: %d, %v", raw, got, *o.err)
+		}
 	}
 	for _, text := range []string{"", "null", "[]", "{", `{"model_type": "llama"} x`} {
 		if _, err := parse([]byte(text), nil); err == nil {

@@ -194,16 +194,42 @@ func TestNativeClasses(t *testing.T) {
 			}
 		}
 	}
-	zero := nano(t, "diff", nothing)
-	zero.HeadNormEps = 0
-	if class, why := nativeClass(zero); class != "" || !strings.Contains(why, "one epsilon") {
-		t.Errorf("an epsilon of 0: %q, %q", class, why)
+	for _, x := range []struct {
+		norm, head float64
+		class      Class
+	}{{1e-5, 0, ""}, {0, 1e-5, ""}, {0, 0, DiffLlama}, {1e-5, 1e-5, DiffLlama}, {1e-5, 1e-6, DiffLlama}} {
+		c := nano(t, "diff", nothing)
+		c.NormEps, c.HeadNormEps = x.norm, x.head
+		if class, why := nativeClass(c); class != x.class || strings.Contains(why, "one epsilon") != (class == "") {
+			t.Errorf("epsilons of %g and %g: %q, %q", x.norm, x.head, class, why)
+		}
+	}
+	if why := noClass(nano(t, "diff2", func(c *model.Config) { c.Pairing, c.HeadNorm = layer.PairingAcross, layer.HeadNormOff })); !strings.Contains(why, "an ablation of DIFF V2") {
+		t.Errorf("pairs across groups: %q", why)
 	}
 	if why := noClass(nano(t, "diff2", func(c *model.Config) { c.LambdaForm = layer.LambdaLinear })); !strings.Contains(why, "an ablation of DIFF V2") {
 		t.Errorf("another form of λ: %q", why)
 	}
 	if why := noClass(nano(t, "gda", nothing)); !strings.Contains(why, "share query heads") {
 		t.Errorf("shared query heads: %q", why)
+	}
+}
+
+// Ids that exist are written, also those of 0; the others are null, which is not the same as absent.
+func TestTokenIDs(t *testing.T) {
+	for _, x := range []struct {
+		ids  Tokens
+		want map[string]any
+	}{
+		{Tokens{BOS: 0, Pad: 0, EOS: []int{0}}, map[string]any{"bos_token_id": 0, "pad_token_id": 0, "eos_token_id": 0}},
+		{Tokens{BOS: -1, Pad: -1}, map[string]any{"bos_token_id": nil, "pad_token_id": nil, "eos_token_id": nil}},
+		{Tokens{BOS: 3, Pad: -1, EOS: []int{4, 0}}, map[string]any{"bos_token_id": 3, "pad_token_id": nil, "eos_token_id": []int{4, 0}}},
+		{Tokens{BOS: -1, Pad: 5, EOS: []int{6}}, map[string]any{"bos_token_id": nil, "pad_token_id": 5, "eos_token_id": 6}},
+	} {
+		got := map[string]any{"bos_token_id": 9, "eos_token_id": 9, "pad_token_id": 9}
+		if x.ids.into(got); !reflect.DeepEqual(got, x.want) {
+			t.Errorf("%+v: %v", x.ids, got)
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ func TestGenerationFields(t *testing.T) {
 			ids  Tokens
 			json map[string]any
 		}{{Tokens{BOS: -1, Pad: -1}, nil}, {ids, map[string]any{"bos_token_id": 1., "pad_token_id": 2., "eos_token_id": []any{3., 4.}}},
-			{Tokens{BOS: 0, Pad: -1, EOS: []int{5}}, map[string]any{"bos_token_id": 0., "eos_token_id": 5.}}} {
+			{Tokens{BOS: 0, Pad: -1, EOS: []int{5}}, map[string]any{"bos_token_id": 0., "eos_token_id": 5.}},
+			{Tokens{BOS: -1, Pad: 0, EOS: []int{0}}, map[string]any{"pad_token_id": 0., "eos_token_id": 0.}}} {
 			b, err := g.JSON(x.ids)
 			if err != nil {
 				t.Fatal(err)

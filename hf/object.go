@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 )
@@ -95,7 +94,7 @@ func (o *object) count(key string, def, most int) int {
 // number is a finite, non-negative number.
 func (o *object) number(key string, def float64) float64 {
 	x := value(o, key, def, "a number")
-	if x < 0 || math.IsInf(x, 0) {
+	if x < 0 { // no JSON number is infinite
 		o.refuse(key, "must not be negative")
 	}
 	return x
