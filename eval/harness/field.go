@@ -38,8 +38,7 @@ func (f *fields) render(source string, doc map[string]any) (string, error) {
 // text is doc_to_text: the question, or the index of the right one if choices are part of the context.
 func (f *fields) text(spec any, doc map[string]any) (any, error) {
 	v, whole, err := f.value(spec, doc)
-	s, isText := v.(string)
-	if err == nil && isText && !whole && f.choices && digits(s) {
+	if s, _ := v.(string); !whole && f.choices && digits(s) {
 		return indexed(s)
 	}
 	return v, err

@@ -39,6 +39,8 @@ func TestFoldersOfTasks(t *testing.T) {
 		"nameless group":  {map[string]string{"g.yaml": "task: [a]\n"}, `error: "task" is a list; want "group"`},
 		"unknown member":  {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [b]\n"}, "error: group g: the task b is in none of the files"},
 		"odd member":      {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [7]\n"}, "error: group g: an entry is neither"},
+		"unwritten":       {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask:\n  - task: b\n    num_fewshot: 1\n"}, "error: group g: the task b is in none of the files"},
+		"no list":         {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: 7\n"}, `error: "task" is a list; want "group"`},
 		"odd key":         {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [a]\nshots: 3\n"}, `error: key "shots" of a group is not known`},
 		"too deep":        {map[string]string{"a.yaml": asksFile("a") + "metadata: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n"}, "error: nested deeper than 50"},
 		"too long":        {map[string]string{"a.yaml": asksFile("a") + "# " + strings.Repeat("x", maxFile)}, "error: a task file has at most"},
@@ -73,6 +75,28 @@ func TestFoldersOfTasks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A single file is read whatever its ending, with what lies beside it and with no other task; a path that is not there
+// is an error.
+func TestSingleTaskFile(t *testing.T) {
+	for _, name := range []string{"a.yaml", "a.txt", "a"} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "docs.jsonl"), "{\"q\": \"one\", \"a\": 1}\n")
+		write(t, filepath.Join(dir, name), "include: part.yml\n"+asksFile("a"))
+		write(t, filepath.Join(dir, "part.yml"), "metadata: {version: 3}\n")
+		write(t, filepath.Join(dir, "other.yaml"), asksFile("b"))
+		tasks, _, err := Read(filepath.Join(dir, name))
+		if err != nil || len(tasks) != 1 || tasks[0].Name != "a" || tasks[0].Version != 3 {
+			t.Fatalf("%s: %+v, %v", name, tasks, err)
+		}
+		if j, err := prepareOne(&tasks[0]); err != nil || len(j.IDs) != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, _, err := Read(filepath.Join(dir, "none")); err == nil {
+			t.Error("a file that is not there was read")
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -54,8 +56,40 @@ func TestSplitFiles(t *testing.T) {
 	if list, err := s.paths(p, "../test"); err == nil {
 		t.Errorf("a split leads to %v", list)
 	}
+	if _, err := (&source{path: "other/one", name: "x"}).paths(p, "test"); err == nil || !strings.Contains(filepath.ToSlash(err.Error()), strings.ReplaceAll("in R/other/one/x, R/other/one, R/one/x, R/one; want ", "R", filepath.ToSlash(root))) {
+		t.Errorf("folders that are not there: %v", err)
+	}
 	if _, err := s.paths(&eval.Plan{Options: &eval.Options{}}, "test"); err == nil || !strings.Contains(err.Error(), "DATA/org/set/main/test.jsonl") {
 		t.Errorf("no data: %v", err)
+	}
+}
+
+// Where documents lie, as a task file may say it; without --data nothing outside of the task files' folder is read.
+func TestDataOfATask(t *testing.T) {
+	for kwargs, want := range map[string]string{
+		"{trust_remote_code: true}": "", "{data_files: d.jsonl}": "", "{data_files: [d.jsonl]}": "", "{data_files: {test: d.jsonl}}": "", "{}": "",
+		"{revision: main}": `key "revision" is not supported`, "{split: {a: b}}": `key "split" is not supported`, "{data_files: []}": `key "data_files" is not supported`,
+	} {
+		file := filepath.Join(t.TempDir(), "t.yaml")
+		write(t, file, "dataset_path: json\ndataset_kwargs: "+kwargs+"\n")
+		v, err := parseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &keys{object: v}
+		if readSource(k, ".", "."); (k.err == nil) != (want == "") || k.err != nil && !strings.Contains(k.err.Error(), want) {
+			t.Errorf("%s: %v, want %q", kwargs, k.err, want)
+		}
+	}
+	dir, here := t.TempDir(), t.TempDir()
+	t.Chdir(here)
+	write(t, filepath.Join(here, "d.jsonl"), pupils)
+	s := &source{dir: dir, root: dir}
+	if found, err := s.glob(&eval.Plan{Options: &eval.Options{}}, filepath.Join(here, "d.jsonl")); err == nil {
+		t.Errorf("%v is outside, and there is no --data", found)
+	}
+	if _, err := s.glob(&eval.Plan{Options: &eval.Options{}}, "a\x00b"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a name that no file can have: %v", err)
 	}
 }
 
@@ -162,18 +196,27 @@ func TestFieldValues(t *testing.T) {
 			t.Errorf("%q is digits: %v", s, !want)
 		}
 	}
-	doc := map[string]any{"q": "text", "n": json.Number("1"), "l": []any{"x", "y"}, "digits": "1"}
+	doc := map[string]any{"q": "text", "n": json.Number("1"), "l": []any{"x", "y"}, "digits": "1", "literal": "['a', 'b']"}
 	f := func(choices bool) *fields {
-		return &fields{columns: map[string]bool{"q": true, "n": true, "l": true, "digits": true, "gone": true}, choices: choices, templates: map[string]*chat.Template{}}
+		return &fields{columns: map[string]bool{"q": true, "n": true, "l": true, "digits": true, "gone": true, "literal": true}, choices: choices, templates: map[string]*chat.Template{}}
 	}
 	for _, c := range []struct {
 		spec    any
 		choices bool
 		want    any
 	}{{"q", true, "text"}, {"n", false, 1}, {"l", false, []any{"x", "y"}}, {"digits", true, "1"}, {"{{digits}}", true, 1}, {"{{digits}}", false, "1"}, {"plain", true, "plain"}, {"['a', 2]", false, []any{"a", 2}},
-		{"[oops", false, "[oops"}, {"[oops]", false, "[oops]"}, {"a {{q}} b", true, "a text b"}, {2, true, 2}, {nil, false, nil}} {
+		{"[oops", false, "[oops"}, {"[oops]", false, "[oops]"}, {"[1] ", false, "[1] "}, {" [1]", false, " [1]"}, {"[]", false, []any{}}, {"[", false, "["}, {"", false, ""}, {"", true, ""}, {"a {{q}} b", true, "a text b"}, {2, true, 2}, {nil, false, nil}} {
 		if got, err := f(c.choices).target(c.spec, doc); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v, choices %v: %#v, %v; want %#v", c.spec, c.choices, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		spec    any
+		choices bool
+		want    any
+	}{{"q", true, "text"}, {"n", true, 1}, {"digits", true, "1"}, {"{{digits}}", true, 1}, {"{{digits}}", false, "1"}, {"[1]", true, "[1]"}, {"", true, ""}, {2, false, 2}} {
+		if got, err := f(c.choices).text(c.spec, doc); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("the question %v, choices %v: %#v, %v; want %#v", c.spec, c.choices, got, err, c.want)
 		}
 	}
 	if _, err := f(false).target("gone", doc); err == nil || !strings.Contains(err.Error(), `"gone" is missing`) {
@@ -190,7 +233,7 @@ func TestFieldValues(t *testing.T) {
 			t.Errorf("%v: %v, %v", c.spec, got, err)
 		}
 	}
-	for _, spec := range []any{"q", "n", "[1, 2]", "['']", "[]", "x"} {
+	for _, spec := range []any{"q", "n", "[1, 2]", "['']", "[]", "x", "literal"} { // a column is not read as Python
 		if got, err := f(true).list(spec, doc); err == nil {
 			t.Errorf("%v is a list of choices %v", spec, got)
 		}
