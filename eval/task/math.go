@@ -15,7 +15,7 @@ import (
 func init() {
 	for i, set := range mathSets {
 		registerAt(110, i, eval.Task{
-			Name: set.name, Group: "math", Version: 2, Shots: 5, Doc: set.doc,
+			Name: set.name, Group: "math", Version: 3, Shots: 5, Doc: set.doc,
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}, {Name: "length", Label: "length of the reasoning, tokens"}},
 			Settings: []eval.Setting{{Key: "max_tokens", Default: 256, Rule: eval.AtLeast(1), Doc: "most tokens of a chain of thought; the paper takes 1024 and 16384"}},
 			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMath(ctx, p, set) },

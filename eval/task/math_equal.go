@@ -222,7 +222,8 @@ func sameValue(a, b string) bool {
 		if errX != nil || errY != nil { // for example a root of a negative number: another point may work
 			continue
 		}
-		if math.Abs(x-y) > 1e-6*max(1, math.Abs(x), math.Abs(y)) {
+		integers := x == math.Trunc(x) && y == math.Trunc(y) // a rounding error would not be one
+		if math.Abs(x-y) > 1e-6*max(1, math.Abs(x), math.Abs(y)) || integers && x != y {
 			return false
 		}
 		agreed++

@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -20,6 +21,14 @@ func TestExtractAnswer(t *testing.T) {
 		"There are 3 and then 4,500 dollars":                   "4,500",
 		"first 2, then 7.5 apples.":                            "7.5",
 		"nothing":                                              "",
+		"#### ":                                                "",
+		`\boxed{5, but the answer is 7.`:                       "7", // a brace that is never closed
+		`\boxed{5 {and} 6 or 8`:                                "8",
+		`\boxed{{a}{b}} c}`:                                    "{a}{b}",
+		"The ANSWER IS 4\nand not 9":                           "4",
+		"The answer is 2.5. So":                                "2.5",
+		"down to -7":                                           "-7",
+		"-$3,500.25, paid":                                     "-$3,500.25",
 		"The Answer is ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5":                      "ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5", // three bytes each in lower case, two here
 	} {
 		if got := extractAnswer(text); got != want {
@@ -41,6 +50,11 @@ func TestSameAnswer(t *testing.T) {
 		{`\text{yes}`, "Yes", true}, {"shortage", "surplus", false}, {"", "", false}, {`90^\circ`, "90", true}, {`3\pi`, "9.42477796", true},
 		{"-3", "3", false}, {"2^3^2", "512", true}, {"2x", "2", false}, {"2z+z", "3z", true}, {"a+Z", "Z+a", true}, {"z", "Z", true}, {"5 miles per hour", "5", true}, {"-2^2", "-4", true}, {"1e", "1", false}, {"((((", "1", false},
 		{"Dane", "Dean", false}, {"listen", "silent", false}, {"ab", "ba", true}, {`3\frac{1}{2}`, "3.5", true}, {`-2\tfrac14`, "-2.25", true}, {"3 1/2", "3.5", true}, {"31/2", "15.5", true},
+		{`3\frac{2}{2}`, "3", true}, {`3\frac{5}{2}`, "7.5", true}, {"-3 1/2", "-3.5", true}, {"3 1/2", "1.5", false}, // only a proper fraction makes a mixed number
+		{"1000000", "1000001", false}, {"123456789", "123456788", false}, {"1000000.5", "1000000.4", true}, {"0.1+0.2", "0.3", true}, {"1/3", "0.333333", true}, {"1/3", "0.333", false},
+		{"(1,2]", "(1,2)", false}, {"(1,2)", "(1,2,3)", false}, {"1,2", "(1,2)", false}, {"(1, x+x)", "(1,2x)", true}, {"(1,(2,3))", "(1,(2,4))", false}, {"(1,234)", "1234", false},
+		{"12,345,678", "12345678", true}, {"1,23", "123", false}, {"abc", "cba", true}, {"cat", "act", false}, {"xyz+1", "1+zyx", true}, {"pixy", "yx*pi", true},
+		{"1/0", "1/0", true}, {"1/0", "2/0", false}, {`\sqrt{0-x}`, `\sqrt{0-x-x}`, false}, {"5 (m)", "5", true}, {"x = 5", "y=5", true}, {"f(x)=2x", "2x", true}, {"5 m", "5", false},
 	} {
 		if got := sameAnswer(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q: %v, want %v (%q, %q)", c.a, c.b, got, c.want, normalAnswer(c.a), normalAnswer(c.b))
@@ -55,12 +69,13 @@ func TestEvaluate(t *testing.T) {
 	vars := map[rune]float64{'x': 3, 'y': 5}
 	for text, want := range map[string]float64{
 		"1+2*3": 7, "(1+2)*3": 9, "2x": 6, "xy": 15, "2(x+1)": 8, "x^2y": 45, "-x^2": -9, "10/2/5": 1, "2--3": 5, "sqrt(16)": 4, "sqrt4": 2, "3 4": 34, ".5": 0.5,
+		"2^-1": 0.5, "-(-x)": 3, "+x": 3, "-+-x": 3, "x/y/x": 0.2, "2/xy": 10. / 3, "(x)(y)": 15, "x(y)2": 30, "sqrt(x)sqrt(x)": 3, "2pi": 2 * math.Pi, "pix": 3 * math.Pi, "2^2^3": 256, "1-2-3": -4, "8/2*4": 16,
 	} {
 		if got, err := evaluate(text, vars); err != nil || !near(got, want, 1e-12) {
 			t.Errorf("%q: %g, %v, want %g", text, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "1+", "(1", "1)", "z", "1/0", "x..2", "1..2"} {
+	for _, bad := range []string{"", "1+", "(1", "1)", "z", "1/0", "x..2", "1..2", "*2", "2*", "x^", "()", "sqrt", "sqrt(0-1)", "2^9999", ")", "x=1", strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200), "2" + strings.Repeat("^2", 200)} {
 		if got, err := evaluate(bad, vars); err == nil {
 			t.Errorf("%q: %g", bad, got)
 		}
