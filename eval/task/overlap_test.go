@@ -1,6 +1,10 @@
 package task
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // Worked by hand.
 func TestOverlap(t *testing.T) {
@@ -54,5 +58,68 @@ func TestOverlap(t *testing.T) {
 	// Two spans of the text overlap: "a b c d" and "c d e f" both stand in the source, "a b c d e f" does not. All six words do.
 	if got := grounded("a b c d e f", "a b c d x c d e f"); got != 1 {
 		t.Errorf("overlapping spans: grounded by %g, want 1", got)
+	}
+}
+
+// Of all texts of up to five words of three, against plain definitions: the longest of all subsequences that both have,
+// words counted one by one, and every span of the source.
+func TestOverlapByDefinition(t *testing.T) {
+	texts := [][]string{{}}
+	for i := 0; i < len(texts) && len(texts[i]) < 5; i++ {
+		for _, w := range []string{"b", "é", "7"} {
+			texts = append(texts, append(slices.Clone(texts[i]), w))
+		}
+	}
+	inOrder := func(some, all []string) bool {
+		for _, w := range all {
+			if len(some) > 0 && w == some[0] {
+				some = some[1:]
+			}
+		}
+		return len(some) == 0
+	}
+	for i, x := range texts {
+		y := texts[(7*i+len(texts)/2)%len(texts)]
+		both, common := 0, 0
+		rest := slices.Clone(y)
+		for _, w := range x {
+			if k := slices.Index(rest, w); k >= 0 {
+				rest = slices.Delete(rest, k, k+1)
+				both++
+			}
+		}
+		for set := range 1 << len(x) {
+			var some []string
+			for k, w := range x {
+				if set>>k&1 == 1 {
+					some = append(some, w)
+				}
+			}
+			if inOrder(some, y) {
+				common = max(common, len(some))
+			}
+		}
+		covered := make([]bool, len(x))
+		for from := range x {
+			for to := from + min(3, len(x)); to <= len(x); to++ {
+				if strings.Contains(" "+strings.Join(y, " ")+" ", " "+strings.Join(x[from:to], " ")+" ") {
+					for k := from; k < to; k++ {
+						covered[k] = true
+					}
+				}
+			}
+		}
+		in := 0
+		for _, c := range covered {
+			in += int(truth(c))
+		}
+		a, b := strings.Join(x, ", "), strings.ToUpper(strings.Join(y, " "))+"."
+		f, rouge, ground := 2*float64(both)/float64(max(1, len(x)+len(y))), 2*float64(common)/float64(max(1, len(x)+len(y))), float64(in)/float64(max(1, len(x)))
+		if len(x)+len(y) == 0 {
+			f = 1
+		}
+		if !near(wordF1(a, b), f, 1e-12) || !near(rougeL(a, b), rouge, 1e-12) || !near(grounded(a, b), ground, 1e-12) {
+			t.Errorf("%q and %q: F1 %g, ROUGE-L %g, grounded %g; want %g, %g, %g", a, b, wordF1(a, b), rougeL(a, b), grounded(a, b), f, rouge, ground)
+		}
 	}
 }
