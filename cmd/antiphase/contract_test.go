@@ -149,7 +149,16 @@ func TestDescribeRun(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
 	}
-	saved.State.Valid = 1.5
+	for step, epoch := range map[int]float64{0: -1, 1: 0.25, 4: 1, 5: 1.25, 9: 1.25} { // −1: there is no row yet
+		s = shown{}
+		saved.State.Step = step
+		describeRun(&app{err: &bytes.Buffer{}}, &s, saved)
+		r := s.Run
+		if (r.Epoch == nil) != (epoch < 0) || r.Epoch != nil && *r.Epoch != epoch || (r.Began == nil) != (step == 0) || r.Warnings["loss"] != map[int]int{4: 2, 5: 3, 9: 3}[step] {
+			t.Errorf("at step %d: %+v", step, r)
+		}
+	}
+	saved.State.Step, saved.State.Valid = 3, 1.5
 	saved.Checkpoint.Dir = filepath.Join(t.TempDir(), "a", "b", "c")
 	s = shown{}
 	if describeRun(&app{err: &bytes.Buffer{}}, &s, saved); s.Run.Valid == nil || *s.Run.Valid != 1.5 || s.Run.Epoch != nil || len(s.Run.Warnings) != 0 {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"antiphase/eval/report"
@@ -20,7 +23,19 @@ func TestFilesOfSeveralReports(t *testing.T) {
 	if err := writeBytes(dir+"/a.csv", []byte("edited")); err != nil {
 		t.Fatal(err)
 	}
-	if checkFiles(dir, []report.File{{Name: "a.csv", Data: []byte("5")}}) == nil {
-		t.Error("an edited file would be replaced")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "folder"), 0o755), writeBytes(filepath.Join(dir, "mine"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name, data string
+		good       bool
+	}{
+		{"a.csv", "5", false}, {"a.csv", "edited", true}, {"b.csv", "5", true}, {"new", "", true}, {"mine", "", true}, {"mine", "5", false}, {"folder", "", false}, {"folder", "5", false},
+	} {
+		for _, list := range [][]report.File{{{Name: x.name, Data: []byte(x.data)}}, {{Name: "b.csv"}, {Name: x.name, Data: []byte(x.data)}, {Name: "other"}}} {
+			if err := checkFiles(dir, list); (err == nil) != x.good || err != nil && exitCode(err) != exitUsage {
+				t.Errorf("%+v as one of %d: %v", x, len(list), err)
+			}
+		}
 	}
 }
