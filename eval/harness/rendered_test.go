@@ -205,6 +205,8 @@ func TestFilters(t *testing.T) {
 		{step("function", "regex", "regex_pattern", "a(?P<x>b*)|c(d)"), "acd", "[invalid]"},
 		{step("function", "regex", "regex_pattern", "a(?P<x>b*)|c(d)", "group_select", 1), "acd", "d"},
 		{step("function", "regex", "regex_pattern", `\w+\Z`), "one two", "two"},
+		{step("function", "regex", "regex_pattern", `\w+\Z`), "one two\n", "[invalid]"}, // unlike $
+		{step("function", "regex", "regex_pattern", `\w+$`), "one two\n", "two"},
 		{step("function", "regex", "regex_pattern", ` .`), "x y", "y"},
 		{step("function", "map", "mapping_dict", table), "a", "1"},
 		{step("function", "map", "mapping_dict", table), "b", "None"},

@@ -237,6 +237,11 @@ func TestMaps(t *testing.T) {
 		if got := strings.Join(x.Units[x.Query:], ""); strings.TrimSpace(got) != c.Prompt[c.QuerySpan[0]:] {
 			t.Errorf("%s: the question's units spell %q", a.Name, got)
 		}
+		inside := c // an answer that ends within a word has the whole word
+		inside.Spans = [][2]int{{c.Spans[0][0], c.Spans[0][1] - 1}}
+		if y, err := mapsOf(context.Background(), s, inside, headChoice{-1, -1}); err != nil || y.Answer != x.Answer {
+			t.Errorf("%s: without its full stop the answer has units %v, %v; want %v", a.Name, y, err, x.Answer)
+		}
 		if len(x.Maps) != 2*a.Maps-1 {
 			t.Fatalf("%s: %d maps", a.Name, len(x.Maps))
 		}

@@ -312,8 +312,14 @@ func TestFinishOutliers(t *testing.T) {
 // How a share of bits is asked of the layers, by what is quantised and what shares a scale.
 func TestLowbitOf(t *testing.T) {
 	for _, c := range []struct{ of, per, want string }{
-		{"logits", "usual", "{4 tensor 0 0 }"}, {"logits", "head", "{4 head 0 0 }"}, {"keys", "usual", "{0  4 0 row}"}, {"values", "tensor", "{0  0 4 tensor}"},
-		{"cache", "usual", "{0  4 4 row}"}, {"both", "usual", "{4 tensor 4 4 row}"}, {"both", "head", "{4 head 4 4 head}"},
+		{"logits", "usual", "{4 tensor 0 0 }"}, {"keys", "usual", "{0  4 0 row}"}, {"values", "usual", "{0  0 4 row}"},
+		{"cache", "usual", "{0  4 4 row}"}, {"both", "usual", "{4 tensor 4 4 row}"},
+		{"logits", "tensor", "{4 tensor 0 0 }"}, {"keys", "tensor", "{0  4 0 tensor}"}, {"values", "tensor", "{0  0 4 tensor}"},
+		{"cache", "tensor", "{0  4 4 tensor}"}, {"both", "tensor", "{4 tensor 4 4 tensor}"},
+		{"logits", "head", "{4 head 0 0 }"}, {"keys", "head", "{0  4 0 head}"}, {"values", "head", "{0  0 4 head}"},
+		{"cache", "head", "{0  4 4 head}"}, {"both", "head", "{4 head 4 4 head}"},
+		{"logits", "row", "{4 row 0 0 }"}, {"keys", "row", "{0  4 0 row}"}, {"values", "row", "{0  0 4 row}"},
+		{"cache", "row", "{0  4 4 row}"}, {"both", "row", "{4 row 4 4 row}"},
 	} {
 		if got := fmt.Sprint(lowbitOf(c.of, c.per, 4)); got != c.want {
 			t.Errorf("%s per %s: %s, want %s", c.of, c.per, got, c.want)
