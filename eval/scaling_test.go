@@ -62,6 +62,35 @@ func TestScalingFit(t *testing.T) {
 	}
 }
 
+// A fitted curve is the best of its neighbours with E of 0 or more, also where E would be negative.
+func TestScalingIsLeastSquares(t *testing.T) {
+	g := rand.New(rand.NewPCG(8, 8))
+	for _, e := range []float64{-0.9, -0.2, 0, 0.3, 2} {
+		c := curveOf("a", e, 3, 0.3, 0.01, g, 1, 2, 4, 8, 16, 32)
+		if err := c.fit(); err != nil {
+			t.Fatal(err)
+		}
+		squares := func(e, a, alpha float64) (sum float64) {
+			for _, p := range c.Points {
+				sum += math.Pow(p.Loss-e-a*math.Pow(p.X, -alpha), 2)
+			}
+			return sum
+		}
+		best := squares(c.E, c.A, c.Alpha)
+		if c.E < 0 || e < -0.1 && c.E != 0 || !near(math.Sqrt(best/6)/c.RMS, 1, 1e-6) {
+			t.Errorf("E = %g: %+v, squares of %g", e, c, best)
+		}
+		for _, by := range []float64{-0.02, 0.02} {
+			for what, other := range map[string]float64{"E": squares(max(0, c.E+by), c.A, c.Alpha), "A": squares(c.E, c.A*(1+by), c.Alpha),
+				"alpha": squares(c.E, c.A, c.Alpha*(1+by))} {
+				if other < best {
+					t.Errorf("E = %g: another %s gives squares of %g, less than %g", e, what, other, best)
+				}
+			}
+		}
+	}
+}
+
 // Where a curve has a loss, and that it never has one at or below its end, or one so near it that x is no number.
 func TestScalingInverse(t *testing.T) {
 	for _, c := range []struct {
