@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"math"
 
 	"antiphase/eval"
 )
@@ -47,7 +48,7 @@ func heatMap(label, class, rowName, colName string, rows, cols []string, at func
 			}
 		}
 	}
-	step := int(26/cell) + 1 // a name needs 26 units
+	step := int(math.Ceil(26 / cell)) // a name needs 26 units
 	for c := 0; c < len(cols); c += step {
 		d.text("tick mid", left+cell*(float64(c)+0.5), h-20, cols[c])
 	}
