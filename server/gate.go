@@ -87,6 +87,9 @@ func (g *gate) enter(ctx context.Context, key string, seqs, tokens int) (leave f
 func (g *gate) closed(key string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.waiting == 0 {
+		return nil
+	}
 	return g.full(key, &waiter{seqs: 1})
 }
 
@@ -110,7 +113,7 @@ func (g *gate) full(key string, w *waiter) error {
 		what = fmt.Sprintf("%d requests wait already", g.waiting)
 	case g.waiting > 0 && g.tokens+w.tokens > g.maxTokens:
 		what = fmt.Sprintf("prompts of %d tokens wait already", g.tokens)
-	case g.late(key): // not if none waits
+	case g.waiting > 0 && g.late(key):
 		what = fmt.Sprintf("it would wait for about %.1f s", delay.Seconds())
 	default:
 		return nil

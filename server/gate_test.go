@@ -255,3 +255,23 @@ func TestOverload(t *testing.T) {
 		t.Errorf("metrics lack %q", want)
 	}
 }
+
+// A gate without a queue is open while nobody waits, and rejects what it has no room for.
+func TestGateWithoutQueue(t *testing.T) {
+	g := newGate(1, 0, 100, 0)
+	if err := g.closed("a"); err != nil {
+		t.Fatalf("closed though nobody waits: %v", err)
+	}
+	leave, err := g.enter(t.Context(), "a", 1, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.enter(t.Context(), "b", 1, 10); err == nil {
+		t.Error("a second request waits in a queue of none")
+	}
+	leave()
+	if leave, err = g.enter(t.Context(), "b", 1, 10); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+}

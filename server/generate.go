@@ -54,8 +54,8 @@ func (t *textRoutes) prepare(r *http.Request, c *call, salt string) error {
 			return &infer.ContextError{Prompt: len(q.IDs), Limit: c.model.Context, Of: "context"}
 		case room == 0:
 			p.ScoreOnly = true
-		case p.MaxTokens == 0:
-			p.MaxTokens = t.cfg.Limits.MaxTokens // the engine stops at the context
+		case p.MaxTokens == 0 && !p.ScoreOnly && t.cfg.Limits.MaxTokens > 0:
+			p.MaxTokens = min(room, t.cfg.Limits.MaxTokens)
 		}
 		if c.logprobs {
 			p.Logprobs = max(1, c.top)
