@@ -15,13 +15,17 @@ func TestCheckedTogether(t *testing.T) {
 	}
 	plain, pg := attn(false)
 	weighted := *plain
-	weighted.Norm.Weight = a16(1, 16) // the norm is off
+	weighted.Norm.Weight = f32(2, 3) // the norm is off
 	off, og := diff(2, f32(1, 1))
 	off.Norm.On, off.Raw, off.Rstd = false, none, none
 	other := func(change func(a *DiffAttn)) *DiffAttn { a := *off; change(&a); return &a }
 	normed, _ := diff(2, f32(1, 1))
 	normed.Out = none
 	two, _ := diff(2, f32(1, 1))
+	halves := func(stat tensor.DType) *AdamW {
+		x := at(stat, 1, 4)
+		return &AdamW{W: a16(1, 4), Master: at(tensor.I16, 1, 4), M: x, V: x, G: x, Rate: at(stat, 1, 3), GradSq: at(stat, 1, 1)}
+	}
 	class := func(c Classifier) func() {
 		c.X, c.W, c.Targets, c.Loss = a16(6, 8), a16(9, 8), i32(1, 6), f32(1, 6)
 		return func() { c.Check(bf16) }
@@ -45,6 +49,10 @@ func TestCheckedTogether(t *testing.T) {
 		"a weight without a norm": {func() { weighted.CheckBackward(pg, bf16) }, true},
 		"no norm":                 {func() { off.Check(bf16) }, true},
 		"no norm, backward":       {func() { off.CheckBackward(og, bf16) }, true},
+		"no norm, any weight":     {func() { other(func(a *DiffAttn) { a.Norm.Weight = f32(2, 3) }).CheckBackward(og, bf16) }, true},
+		"a weight, no gradient":   {func() { two.Norm.Weight = a16(1, 16); two.CheckBackward(og, bf16) }, false},
+		"halves of an F64":        {func() { halves(tensor.F64).Check(Types{Act: tensor.BF16, Stat: tensor.F64}) }, false},
+		"halves of an F32":        {func() { halves(tensor.F32).Check(bf16) }, true},
 		"no norm, Out in Stat":    {func() { other(func(a *DiffAttn) { a.Out = f32(6, 64) }).CheckBackward(og, bf16) }, false},
 		"no norm, no Out":         {func() { other(func(a *DiffAttn) { a.Out = none }).CheckBackward(og, bf16) }, false},
 		"no norm, but Raw":        {func() { other(func(a *DiffAttn) { a.Raw = a16(6, 64) }).Check(bf16) }, false},

@@ -157,7 +157,7 @@ func TestEveryTensorIsChecked(t *testing.T) {
 		for name, place := range c.args {
 			right := *place
 			for what, change := range map[string]func(x *tensor.Tensor){
-				"absent": func(x *tensor.Tensor) { *x = none }, "type": func(x *tensor.Tensor) { x.Type = other[x.Type] },
+				"absent": func(x *tensor.Tensor) { x.Buf = nil }, "type": func(x *tensor.Tensor) { x.Type = other[x.Type] },
 				"rows": func(x *tensor.Tensor) { x.Rows++ }, "cols": func(x *tensor.Tensor) { x.Cols, x.Ld = x.Cols+1, x.Ld+1 },
 				"overlap": func(x *tensor.Tensor) { x.Ld = x.Cols - 1 },
 			} {
@@ -196,9 +196,25 @@ func TestProbsBounds(t *testing.T) {
 		{Probs{T: 3, D: 0}, 1, false}, {Probs{T: 0, D: 4}, 1, false}, {Probs{T: 4, D: 4}, 1, false}, {Probs{T: 3, D: 3}, 1, false}, {Probs{T: 3, D: 8}, 1, false},
 	} {
 		s := text(func() { CheckAttentionProbs(f32(c.rows, c.p.T), a16(6, 8), a16(6, 12), c.p, bf16) })
-		if (s == "") != c.good {
+		if (s == "") != c.good || s != "" && !strings.HasPrefix(s, "device: AttentionProbs") {
 			t.Errorf("%+v, %d rows: %q", c.p, c.rows, s)
 		}
+	}
+}
+
+// shaped are the attention ops on tensors that fit a geometry, whatever it is.
+func shaped(s AttnShape) map[string]func() {
+	n, q, k, w, v := s.B*s.T, s.Heads*s.D, s.Groups*s.D, s.Heads*s.DV, s.Groups*s.DV
+	ids := i32(1, n)
+	a := &Attn{AttnShape: s, Q: a16(n, q), K: a16(n, k), V: a16(n, v), Out: a16(n, w), LSE: f32(n, s.Heads)}
+	g := &AttnGrad{DOut: a.Out, DQ: a.Q, DK: a.K, DV: a.V}
+	d := &DiffAttn{AttnShape: s, Keys: 1, Q: a16(n, 2*q), K: a.K, V: a.V, Lam: f32(1, 1), Out: a.Out, Out2: a.Out, LSE: f32(n, 2*s.Heads)}
+	dg := &DiffAttnGrad{DOut: d.Out, DQ: d.Q, DK: d.K, DV: d.V, DLam: f32(n, s.Heads)}
+	return map[string]func(){
+		"Attention": func() { a.Check(bf16) }, "AttentionBackward": func() { a.CheckBackward(g, bf16) },
+		"AttentionCached": func() { a.CheckCached(cache(k, v), ids, ids, bf16) },
+		"DiffAttention":   func() { d.Check(bf16) }, "DiffAttentionBackward": func() { d.CheckBackward(dg, bf16) },
+		"DiffAttentionCached": func() { d.CheckCached(cache(k, v), ids, ids, bf16) },
 	}
 }
 
@@ -214,6 +230,11 @@ func TestGeometryBounds(t *testing.T) {
 	} {
 		if c.s.valid() != c.good {
 			t.Errorf("%v: %v", &c.s, !c.good)
+		}
+		for name, call := range shaped(c.s) {
+			if s := text(call); (s == "") != c.good || s != "" && !strings.HasPrefix(s, "device: "+name+" of ") {
+				t.Errorf("%s of %v: %q", name, &c.s, s)
+			}
 		}
 	}
 	rope := func(dim int) string {
@@ -251,7 +272,8 @@ func TestGeometryBounds(t *testing.T) {
 		t.Error("a part and all parts")
 	}
 	odd := &Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6), Parts: f32(3, 6)}
-	if text(func() { odd.Check(bf16) }) == "" || !odd.Split() || (&Classifier{}).Split() {
+	part := &Classifier{Part: f32(2, 6)}
+	if text(func() { odd.Check(bf16) }) == "" || !odd.Split() || !part.Split() || (&Classifier{}).Split() {
 		t.Error("three rows of parts")
 	}
 }

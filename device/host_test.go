@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"antiphase/device"
 	"antiphase/device/ref"
@@ -110,7 +111,40 @@ func TestEmptyAct(t *testing.T) {
 	if x.Rows != 3 || x.Cols != 384 || x.Ld != 416 || x.Type != tensor.BF16 || x.Buf.Size < 2*3*416 {
 		t.Errorf("%v", x)
 	}
-	if e := device.Empty(d, tensor.F32, 0, 5); !e.Ok() || e.Len() != 0 {
-		t.Errorf("an empty tensor: %v", e)
+	if e := device.Empty(d, tensor.F32, 0, 5); !e.Ok() || e.Len() != 0 || e.Buf.Size == 0 {
+		t.Errorf("an empty tensor: %v in %d bytes", e, e.Buf.Size)
+	}
+}
+
+// direct is a device that notes the memory that it is given.
+type direct struct {
+	device.Device
+	host *byte
+}
+
+func (d *direct) Write(_ tensor.Tensor, src []byte) { d.host = &src[0] }
+func (d *direct) Read(dst []byte, _ tensor.Tensor)  { d.host = &dst[0] }
+
+// Numbers of the tensor's own type are copied from and to where they are; others pass through memory of their own.
+func TestOwnNumbersPassOnce(t *testing.T) {
+	d := &direct{Device: ref.New()}
+	short, long := make([]float32, 6), make([]float64, 6)
+	at32, at64 := (*byte)(unsafe.Pointer(&short[0])), (*byte)(unsafe.Pointer(&long[0]))
+	for _, dtype := range []tensor.DType{tensor.F32, tensor.F64, tensor.BF16} {
+		x := device.Empty(d, dtype, 2, 3)
+		for name, c := range map[string]struct {
+			call func()
+			host *byte
+			own  bool
+		}{
+			"write float32": {func() { device.WriteFloats(d, x, short) }, at32, dtype == tensor.F32},
+			"write float64": {func() { device.WriteFloats(d, x, long) }, at64, dtype == tensor.F64},
+			"read float32":  {func() { device.ReadFloats(d, short, x) }, at32, dtype == tensor.F32},
+			"read float64":  {func() { device.ReadFloats(d, long, x) }, at64, dtype == tensor.F64},
+		} {
+			if c.call(); (d.host == c.host) != c.own {
+				t.Errorf("%s, %v: in place is %v", name, dtype, !c.own)
+			}
+		}
 	}
 }
