@@ -7,7 +7,12 @@ import (
 )
 
 // mixedCores reports whether the machine has cores of different speeds.
-func mixedCores() bool { return mixedIn("/sys/devices/system/cpu") || hybridIn("/sys/devices") }
+func mixedCores() bool { return differIn("/sys/devices") }
+
+// differIn reports it of the system's folder of devices.
+func differIn(devices string) bool {
+	return mixedIn(filepath.Join(devices, "system", "cpu")) || hybridIn(devices)
+}
 
 // hybridIn reports whether a folder of devices has counters of both kinds of Intel's cores, as laptops without AVX-512
 // have had since 2021: Linux states no capacities there.

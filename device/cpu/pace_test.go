@@ -84,6 +84,43 @@ func TestPacesLearn(t *testing.T) {
 	}
 }
 
+// Tiles too short for the clock say nothing of who is slow.
+func TestPacesOfNoTime(t *testing.T) {
+	p := newPaces(2, true)
+	p.took(0, 0)
+	p.took(1, 0)
+	p.learn()
+	p.took(0, 0)
+	p.took(1, 5)
+	p.learn()
+	for w, x := range p.of {
+		if !(x.slow >= 0.5 && x.slow < 10) {
+			t.Errorf("worker %d is %g times as slow", w, x.slow)
+		}
+	}
+}
+
+// A slow worker leaves the rest if the others, having done half of what they are at, do it while it would do one tile.
+func TestWhoYields(t *testing.T) {
+	for _, c := range []struct {
+		slow []float64
+		left int
+		want bool // of worker 0
+	}{
+		{[]float64{4, 1}, 3, true}, {[]float64{4, 1}, 4, false}, {[]float64{4, 1, 1}, 6, true}, {[]float64{4, 1, 1}, 7, false},
+		{[]float64{4, 1, 2}, 4, true}, {[]float64{4, 1, 2}, 5, false}, {[]float64{1, 4, 4}, 0, false}, {[]float64{4}, 0, false},
+		{[]float64{1.5, 1, 1, 1}, 0, false}, {[]float64{1.6, 1, 1, 1}, 0, true}, {[]float64{4, 3, 3, 3}, 0, false},
+	} {
+		p := newPaces(len(c.slow), true)
+		for w, x := range c.slow {
+			p.of[w].slow = x
+		}
+		if got := p.yields(0, c.left); got != c.want {
+			t.Errorf("slowdowns %g, %d left: %v", c.slow, c.left, got)
+		}
+	}
+}
+
 // Equal cores keep taking all there is.
 func TestEqualCoresKeepAll(t *testing.T) {
 	speeds := []int{100, 100, 100, 100}
@@ -102,6 +139,33 @@ func (c *countTiles) tile(i, worker int) {
 		time.Sleep(100 * time.Microsecond) // a slow core
 	}
 	c.done[i].Add(1)
+}
+
+// The caller of a run leaves tiles where it is slow, counts those that it does where it is not, and in the end does what
+// nobody came for.
+func TestPacedCaller(t *testing.T) {
+	p := newPool(2)
+	defer p.close()
+	for _, slow := range []float64{1, 100} {
+		c := countTiles{make([]atomic.Int32, 5)}
+		p.paces = newPaces(2, true)
+		p.paces.of[0].slow = slow
+		p.task = &c
+		p.shares.cut(5)
+		p.work(0)
+		if left, counted := p.shares.left(), p.paces.of[0].tiles; slow == 1 && (left != 0 || counted != 5) || slow > 1 && (left != 5 || counted != 0) {
+			t.Errorf("%g times as slow: %d tiles left, %d counted", slow, left, counted)
+		}
+		p.settle()
+		for i := range c.done {
+			if n := c.done[i].Load(); n != 1 {
+				t.Errorf("%g times as slow: tile %d was done %d times", slow, i, n)
+			}
+		}
+		if x := p.paces.of[0]; slow > 1 && x.slow != 0.99*slow || x.tiles != 0 {
+			t.Errorf("after a run: %+v", x)
+		}
+	}
 }
 
 // Every tile is done once, whoever leaves what to whom.

@@ -67,12 +67,7 @@ func ReadBandwidth(bytes, threads int, d time.Duration) float64 {
 	defer dev.Close()
 	b := dev.Alloc(max(bytes, 1024*threads))
 	defer dev.Free(b)
-	x := floatsOf(b)
-	for i := range x {
-		x[i] = 1
-	}
-	r := reader{x: x, part: len(x) / threads, at: make([]int, 16*threads)}
-	return together(threads, d, r.next)
+	return together(threads, d, newReader(floatsOf(b), threads).next)
 }
 
 // reader reads an array in pieces, each thread its own part of it over and over.
@@ -80,6 +75,14 @@ type reader struct {
 	x    []float32
 	part int   // floats of a thread
 	at   []int // at[16w] is thread w's place in its part: a cache line each
+}
+
+// newReader writes the array, so that each of its pages has memory, and divides it.
+func newReader(x []float32, threads int) *reader {
+	for i := range x {
+		x[i] = 1
+	}
+	return &reader{x: x, part: len(x) / threads, at: make([]int, 16*threads)}
 }
 
 // next reads a thread's next piece and returns its bytes.

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +41,35 @@ func TestPool(t *testing.T) {
 			if c.wrong.Load() != 0 {
 				t.Fatalf("%d threads: a worker out of range", threads)
 			}
+		}
+		p.close()
+	}
+}
+
+// meeting is a run in which every tile waits for all others: each must have a worker of its own.
+type meeting struct{ all sync.WaitGroup }
+
+func (m *meeting) tile(int, int) {
+	m.all.Done()
+	m.all.Wait()
+}
+
+// All workers take part in every run, those that had parked too.
+func TestAllWorkersCome(t *testing.T) {
+	for _, threads := range []int{2, 3, 5} {
+		p := newPool(threads)
+		for round := range 20 {
+			for parked := 0; round%10 == 9 && parked < len(p.helpers); runtime.Gosched() {
+				parked = 0
+				for i := range p.helpers {
+					if p.helpers[i].parked.Load() {
+						parked++
+					}
+				}
+			}
+			m := &meeting{}
+			m.all.Add(threads)
+			p.run(threads, m)
 		}
 		p.close()
 	}

@@ -8,7 +8,11 @@ import (
 // A thread reads its part in pieces, counted in bytes, and begins again at its end.
 func TestReaderCountsBytes(t *testing.T) {
 	const part = 64<<10 + 100
-	r := reader{x: make([]float32, 2*part), part: part, at: make([]int, 32)}
+	x := make([]float32, 2*part)
+	r := newReader(x, 2)
+	if slices.Contains(x, 0) {
+		t.Error("a part of the array was not written")
+	}
 	for w := range 2 {
 		var got []float64
 		for range 4 {

@@ -196,10 +196,79 @@ func TestAdamWFirstStep(t *testing.T) {
 	near(t, "w", load(a.W).v, w)
 	near(t, "m", load(a.M).v, g)
 
-	before := load(a.W).v
-	tensor.Host[float64](a.GradSq)[0] = math.NaN()
-	b.AdamW(a)
-	near(t, "w after a NaN norm", load(a.W).v, before)
+	for _, bad := range []float64{math.NaN(), math.Inf(1)} { // nothing changes
+		w, m, v := load(a.W).v, load(a.M).v, load(a.V).v
+		tensor.Host[float64](a.GradSq)[0] = bad
+		b.AdamW(a)
+		for _, c := range []struct{ got, want []float64 }{{load(a.W).v, w}, {load(a.M).v, m}, {load(a.V).v, v}} {
+			if !slices.Equal(c.got, c.want) {
+				t.Errorf("a norm of %g: %v became %v", bad, c.want, c.got)
+			}
+		}
+	}
+	for _, limit := range []float64{0, 1000} { // a gradient below the limit stays as it is
+		b.Zero(a.M)
+		b.Zero(a.GradSq)
+		a.MaxNorm = limit
+		b.SumSquares(a.GradSq, a.G)
+		b.AdamW(a)
+		for i, g := range load(a.G).v {
+			near(t, "m below the limit", load(a.M).v[i:i+1], []float64{(1 - 0.9) * g})
+		}
+	}
+}
+
+// Rows of a cache from the first to the last can be written and read; a page outside it is a fault, and is as zeros.
+func TestCacheEnds(t *testing.T) {
+	b := newBench(29)
+	for _, page := range []int32{0, 1, 2, 3, -1} { // three pages of two rows
+		c := &device.Cache{K: b.zeros(6, 2), V: b.zeros(6, 2), Table: b.ints(page), PageSize: 2}
+		k, v, slot := b.normal(2, 2), b.normal(2, 2), b.ints(0, 0)
+		b.CacheWrite(c, k, v, slot, b.ints(0, 1))
+		bad := page < 0 || page > 2
+		if err := b.Sync(); (err != nil) != bad {
+			t.Errorf("page %d: %v", page, err)
+		}
+		a := &device.Attn{AttnShape: device.AttnShape{Heads: 1, Groups: 1, D: 2, DV: 2}, Q: b.zeros(2, 2), Out: b.normal(2, 2)}
+		b.AttentionCached(a, c, slot, b.ints(0, 1))
+		if err := b.Sync(); (err != nil) != bad {
+			t.Errorf("read of page %d: %v", page, err)
+		}
+		x := load(v).v
+		want := []float64{x[0], x[1], (x[0] + x[2]) / 2, (x[1] + x[3]) / 2}
+		if bad {
+			want = make([]float64, 4)
+			near(t, "a cache that was not written", load(c.K).v, make([]float64, 12))
+		}
+		near(t, "rows of a page", load(a.Out).v, want)
+	}
+}
+
+// A row without a target is no fault; a target outside the classes is, and one elsewhere unless classes are split.
+func TestTargetsInRange(t *testing.T) {
+	b := newBench(30)
+	for target, good := range map[int32]bool{-3: false, device.Elsewhere: false, -1: true, 0: true, 4: true, 5: false} {
+		for _, split := range []bool{false, true} {
+			c := &device.Classifier{X: b.normal(2, 3), W: b.normal(5, 3), Targets: b.ints(1, target), Loss: b.set(1, 7, 7), Scale: 1}
+			if split {
+				c.Part = b.zeros(2, 2)
+			}
+			b.Classify(c)
+			if err := b.Sync(); (err == nil) != (good || split && target == device.Elsewhere) {
+				t.Errorf("target %d, split %v: %v", target, split, err)
+			}
+			if loss := load(c.Loss).v[1]; !split && (loss > 0) != (good && target >= 0) || split && loss != 7 {
+				t.Errorf("target %d, split %v: loss %g", target, split, loss)
+			}
+		}
+	}
+}
+
+// Memory of no bytes is memory.
+func TestAllocNothing(t *testing.T) {
+	if m := New().Alloc(0); m == nil || m.Size != 0 || len(m.Host) != 0 {
+		t.Errorf("%+v", m)
+	}
 }
 
 func TestFaultsSurfaceOnce(t *testing.T) {
@@ -251,4 +320,42 @@ func TestMatMulByDefinition(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A head norm without a weight is one with ones, forward and backward.
+func TestHeadNormWithoutWeight(t *testing.T) {
+	b := newBench(31)
+	const T, H, D = 3, 2, 4
+	q, k, v, dout := b.normal(T, H*D), b.normal(T, H*D), b.normal(T, H*D), b.normal(T, H*D)
+	var results [2][]float64
+	for i := range results {
+		a := &device.Attn{AttnShape: device.AttnShape{B: 1, T: T, Heads: H, Groups: H, D: D, DV: D, Scale: 0.5}, Norm: device.HeadNorm{On: true, Eps: 1e-3, Scale: 0.7},
+			Q: q, K: k, V: v, Out: b.zeros(T, H*D), Raw: b.zeros(T, H*D), LSE: b.zeros(T, H), Rstd: b.zeros(T, H)}
+		g := &device.AttnGrad{DOut: dout, DQ: b.zeros(T, H*D), DK: b.zeros(T, H*D), DV: b.zeros(T, H*D)}
+		if i == 1 {
+			a.Norm.Weight, g.DNorm = b.set(1, 1, 1, 1, 1), b.zeros(1, D)
+		}
+		b.Attention(a)
+		b.AttentionBackward(a, g)
+		results[i] = slices.Concat(load(a.Out).v, load(a.Raw).v, load(g.DQ).v, load(g.DK).v, load(g.DV).v)
+	}
+	near(t, "without a weight", results[0], results[1])
+	if slices.Max(results[0]) < 0.1 {
+		t.Error("all results are small")
+	}
+}
+
+// A norm sees the sum as it is stored: 256 + 1 in bfloat16 is 256.
+func TestNormOfTheStoredSum(t *testing.T) {
+	d := NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})
+	of := func(v ...float64) tensor.Tensor {
+		x := device.Empty(d, tensor.BF16, 1, len(v))
+		device.WriteFloats(d, x, v)
+		return x
+	}
+	y, sum, rstd := of(0, 0), of(0, 0), device.Empty(d, tensor.F32, 1, 1)
+	d.RMSNorm(y, rstd, sum, of(256, 256), of(1, 0), of(1, 1), 0)
+	near(t, "sum", load(sum).v, []float64{256, 256})
+	near(t, "y", load(y).v, []float64{1, 1})
+	near(t, "rstd", load(rstd).v, []float64{1. / 256})
 }
