@@ -9,7 +9,8 @@ func (h *heap) Alloc(bytes int) *Buffer { h.given++; return buffer(bytes) }
 func (h *heap) Free(*Buffer)            { h.back++ }
 
 func TestArenaIsAStack(t *testing.T) {
-	a := NewArena(&heap{})
+	h := &heap{}
+	a := NewArena(h)
 	x := a.New(F32, 3, 5)
 	mark := a.Mark()
 	y := a.New(BF16, 7, 1)
@@ -21,6 +22,9 @@ func TestArenaIsAStack(t *testing.T) {
 	}
 	if x.Overlaps(y) || y.Overlaps(z) || x.Overlaps(z) {
 		t.Error("tensors of one arena overlap")
+	}
+	if h.given != 1 || x.Buf.Size != 1<<20 {
+		t.Errorf("small tensors lie in %d blocks, the first of %d bytes, want one of a mebibyte", h.given, x.Buf.Size)
 	}
 	if a.Used() != 3*align {
 		t.Errorf("three small tensors use %d bytes, want %d", a.Used(), 3*align)

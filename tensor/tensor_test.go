@@ -81,6 +81,10 @@ func TestAbsent(t *testing.T) {
 	if none.Overlaps(none) || none.Overlaps(counted(1, 1)) || counted(1, 1).Overlaps(none) {
 		t.Error("an absent tensor overlaps")
 	}
+	shape := Tensor{Type: F32, Rows: 2, Cols: 3, Ld: 3} // without memory
+	if shape.Ok() || shape.Is(2, 3) || shape.Overlaps(shape) || shape.String() != "absent" {
+		t.Errorf("a shape without memory is %v", shape)
+	}
 	if x := counted(2, 3); !x.Is(2, 3) || x.Is(3, 2) || x.Len() != 6 {
 		t.Errorf("%v: Is or Len is wrong", x)
 	}
