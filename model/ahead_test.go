@@ -2,7 +2,9 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"antiphase/device"
@@ -129,26 +131,28 @@ func TestFollowRefuses(t *testing.T) {
 	c := configs(t)["diff/base"]
 	plain := newModel(t, ref.New(), c)
 	defer plain.Free()
-	k := plain.NewCache(4, 4, 2, 2)
-	if k.Ahead() != 0 {
-		t.Errorf("%d rows ahead on a synchronous device", k.Ahead())
+	still := plain.NewCache(4, 4, 2, 2)
+	defer still.Free()
+	one := Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{0}, Want: []int32{0}}
+	if err := still.Run(one); err != nil || still.Ahead() != 0 {
+		t.Errorf("%d rows ahead on a synchronous device; %v", still.Ahead(), err)
 	}
-	k.Free()
 	m := newModel(t, &forward{Device: ref.New()}, c)
 	defer m.Free()
-	k = m.NewCache(4, 4, 2, 2)
+	k := m.NewCache(4, 4, 2, 2)
 	defer k.Free()
 	panics := func(what string, f func()) {
 		t.Helper()
 		defer func() {
-			if recover() == nil {
-				t.Errorf("%s is allowed", what)
+			if text := fmt.Sprint(recover()); !strings.HasPrefix(text, "model: ") {
+				t.Errorf("%s: %s", what, text)
 			}
 		}()
 		f()
 	}
 	panics("following nothing", func() { k.Follow(0) })
 	panics("following no step", func() { k.Follow(1) })
+	panics("following on a synchronous device", func() { still.Follow(1) })
 	run := func(r Rows) {
 		t.Helper()
 		if err := k.Run(r); err != nil {
@@ -176,7 +180,7 @@ func TestFollowRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	k = part.NewCache(4, 4, 2, 2)
-	if err := k.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{0}, Want: []int32{0}}); err != nil {
+	if err := k.Run(one); err != nil {
 		t.Fatal(err)
 	}
 	if k.Ahead() != 0 || d.advanced != 0 {

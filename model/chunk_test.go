@@ -15,7 +15,8 @@ type together struct{ device.Device }
 
 func (together) ChunkRows() int { return 2 }
 
-// prompts runs two sequences in steps of mixed rows, chunks from the beginning and later ones, and gives all logits.
+// prompts runs two sequences in steps of mixed rows, a single one first, then chunks from the beginning and later ones,
+// and gives all logits.
 func prompts(t *testing.T, d device.Device, c Config) (out []float32) {
 	t.Helper()
 	m := newModel(t, d, c)
@@ -28,7 +29,7 @@ func prompts(t *testing.T, d device.Device, c Config) (out []float32) {
 	r := rand.New(rand.NewPCG(1, 2))
 	at := [3]int32{}
 	for _, step := range [][][2]int{ // slot, rows
-		{{0, 5}}, {{0, 1}, {2, 4}}, {{2, 1}, {0, 3}, {2, 2}}, {{0, 1}, {2, 1}}, {{0, 2}}, {{0, 1}, {2, 6}, {0, 1}},
+		{{2, 1}}, {{0, 5}}, {{0, 1}, {2, 4}}, {{2, 1}, {0, 3}, {2, 2}}, {{0, 1}, {2, 1}}, {{0, 2}}, {{0, 1}, {2, 6}, {0, 1}},
 	} {
 		var x Rows
 		for _, s := range step {

@@ -102,7 +102,7 @@ func (c Config) Check() error {
 	if c.Layers > maxLayers {
 		return fmt.Errorf("layers: is %d, must be at most %d", c.Layers, maxLayers)
 	}
-	if c.HeadDim > maxRope || c.Context > maxRope/max(c.HeadDim, 1) {
+	if c.Context > maxRope/max(c.HeadDim, 1) {
 		return fmt.Errorf("context: %d times head_dim = %d is more than %d rotary angles", c.Context, c.HeadDim, maxRope)
 	}
 	const most = 1 << 31

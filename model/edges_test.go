@@ -25,7 +25,7 @@ func TestBatchBounds(t *testing.T) {
 		{Batch{B: 1, T: 16, IDs: ints(16, 18), Targets: ints(16, 18)}, 1, true}, {Batch{B: 1, T: 17, IDs: ints(17, 0)}, 1, false}, {Batch{B: 1, T: 1, IDs: ints(1, 19)}, 1, false}, {Batch{B: 1, T: 1, IDs: ints(1, -1)}, 1, false},
 		{Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, -1)}, 1, true}, {Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, -2)}, 1, false}, {Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, 19)}, 1, false},
 		{Batch{B: 1, T: 2, IDs: ints(2, 0), Targets: ints(1, 0)}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(2, 0), Targets: []int32{}}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(2, 0), Starts: ints(1, 0)}, 1, false},
-		{Batch{B: 1, T: 2, IDs: ints(2, 0), Starts: ints(2, 0)}, 1, true}, {Batch{B: -1, T: -2, IDs: ints(2, 0)}, 1, false}, {Batch{B: 0, T: 2}, 1, false}, {Batch{B: 2, T: 0}, 1, false},
+		{Batch{B: 1, T: 2, IDs: ints(2, 0), Starts: ints(2, 0)}, 1, true}, {Batch{B: -1, T: -2, IDs: ints(2, 0)}, 1, false}, {Batch{B: 0, T: 2}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(1, 0)}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(3, 0)}, 1, false}, {Batch{B: 2, T: 0}, 1, false},
 		{Batch{B: 4, T: 2, IDs: ints(8, 0)}, 2, true}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, 3, false}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, 0, false}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, -2, false}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, 8, false},
 	} {
 		var f Feed
