@@ -190,8 +190,16 @@ func TestSweepSparesLiveFolders(t *testing.T) {
 			t.Errorf("what %s could not show is gone", kind)
 		}
 	}
+	other := t.TempDir() // what a link leads to is somebody else's, and its files do not keep the link alive
+	put(t, vfs.OS{}, filepath.Join(other, "live"), "x")
+	vfstest.Symlink(t, other, filepath.Join(inner, "link"))
+	for _, p := range []string{other, inner} {
+		if err := os.Chtimes(p, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
 	vfs.Sweep(vfs.OS{}, filepath.Join(dir, "out"))
-	if vfs.Exists(vfs.OS{}, name) {
-		t.Error("an old folder stays")
+	if vfs.Exists(vfs.OS{}, name) || !vfs.Exists(vfs.OS{}, filepath.Join(other, "live")) {
+		t.Error("an old folder stays, or what a link in it leads to does not")
 	}
 }

@@ -15,11 +15,15 @@ func free(name string) (int64, error) {
 	if err := unix.Statfs(name, &st); err != nil {
 		return 0, err
 	}
-	blocks, size := uint64(st.Bavail), uint64(st.Bsize)
+	return bytes(uint64(st.Bavail), uint64(st.Bsize)), nil
+}
+
+// bytes is the size of blocks, the largest number where it is larger, as network file systems claim.
+func bytes(blocks, size uint64) int64 {
 	if size != 0 && blocks > math.MaxInt64/size {
-		return math.MaxInt64, nil
+		return math.MaxInt64
 	}
-	return int64(blocks * size), nil
+	return int64(blocks * size)
 }
 
 // IsNoSpace reports whether err means a full volume or an exhausted quota.

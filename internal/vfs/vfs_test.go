@@ -149,6 +149,30 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestRoot: where not even the root is there, as with a drive that is not, making a folder in it ends with that. What
+// somebody else removes first is removed.
+func TestRoot(t *testing.T) {
+	none := &vfstest.Faulty{FS: vfstest.NewMem(), Hook: func(vfstest.Op) error { return fs.ErrNotExist }}
+	for _, name := range []string{"/", "/a/b", ".", "a/b"} {
+		if err := vfs.MkdirAll(none, name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	mem := vfstest.NewMem()
+	put(t, mem, "/x", "text")
+	for fault, want := range map[error]error{fs.ErrNotExist: nil, fs.ErrPermission: fs.ErrPermission} {
+		err := vfs.RemoveAll(&vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
+			if op.Kind == "remove" {
+				return fault
+			}
+			return nil
+		}}, "/x")
+		if !errors.Is(err, want) {
+			t.Errorf("%v: %v", fault, err)
+		}
+	}
+}
+
 // TestWriteSparesDevices: a device or a pipe, or what a link to one stands for, is not replaced by a file.
 func TestWriteSparesDevices(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
@@ -287,9 +311,10 @@ func TestWriteNamesTheFile(t *testing.T) {
 	}
 	other := filepath.Join(dir, "other") // what the writer itself fails at keeps its name
 	for _, want := range []error{&fs.PathError{Op: "read", Path: other, Err: fs.ErrPermission}, &os.LinkError{Op: "link", Old: other, New: "x", Err: fs.ErrPermission}} {
+		text := want.Error() // of a pointer, which could be changed
 		err := vfs.Write(vfs.OS{}, filepath.Join(dir, "x"), func(io.Writer) error { return want })
-		if !errors.Is(err, fs.ErrPermission) || err.Error() != want.Error() {
-			t.Errorf("%v, want %v", err, want)
+		if !errors.Is(err, fs.ErrPermission) || err.Error() != text {
+			t.Errorf("%v, want %s", err, text)
 		}
 	}
 }
