@@ -56,7 +56,6 @@ func (t resumer) compatible(c *saved) error {
 		case r == free, r == forced && t.opt.Force:
 			t.opt.Say("changed: %s", line)
 			c.newData = c.newData || strings.HasPrefix(d.Path, "data.")
-			c.newRows = c.newRows || c.newData || d.Path == "train.seq_len"
 		case r == fixed:
 			line += " (fixed when the run began)"
 			hint = "use the old values, or another folder, with --from to begin with this model's weights"

@@ -50,16 +50,18 @@ func newestState(t *testing.T, dir string) *State {
 	return s
 }
 
-// With --force a change of the data is applied: the run continues with the new set, and resumes on it without force.
+// With --force a change of the data is applied, alone or among changes of other sections: the run continues with the new
+// set, and resumes on it without force.
 func TestForceAppliesData(t *testing.T) {
-	for _, set := range []string{"data.sources=synthetic:docs=50,seed=7", "data.held_out=0.4", "data.max_tokens=3000"} {
+	for _, set := range [][]string{{"data.sources=synthetic:docs=50,seed=7"}, {"data.held_out=0.4", "train.batch=4"},
+		{"name=other", "optim.lr=0.001", "data.max_tokens=3000", "train.log_every=2"}} {
 		dir := t.TempDir()
 		opt := options(t, dir)
 		stopAt(t, nano(t, "diff", "train.steps=8"), opt, 3)
 		before := newestState(t, dir).Data.Dataset
-		changed := nano(t, "diff", "train.steps=8", set)
+		changed := nano(t, "diff", append([]string{"train.steps=8"}, set...)...)
 		if _, err := Run(context.Background(), changed, opt); !errors.Is(err, ErrChanged) {
-			t.Fatalf("%s without --force: %v", set, err)
+			t.Fatalf("%q without --force: %v", set, err)
 		}
 		forced := opt
 		forced.Force = true
@@ -67,10 +69,10 @@ func TestForceAppliesData(t *testing.T) {
 		s := newestState(t, dir)
 		m, err := data.ReadManifest(filepath.Join(dir, "data"))
 		if err != nil || s.Data.Dataset == before || s.Data.Dataset != m.Hash {
-			t.Errorf("%s: data set %.8s before, %.8s after, %.8s on disk, %v", set, before, s.Data.Dataset, m.Hash, err)
+			t.Errorf("%q: data set %.8s before, %.8s after, %.8s on disk, %v", set, before, s.Data.Dataset, m.Hash, err)
 		}
 		if res := mustRun(t, changed, opt); res.Resumed != 5 || res.Steps != 8 {
-			t.Errorf("%s: %+v", set, res)
+			t.Errorf("%q: %+v", set, res)
 		}
 	}
 }

@@ -49,7 +49,6 @@ type saved struct {
 	*checkpoint.Checkpoint
 	state   *State
 	newData bool // --force changes the data
-	newRows bool // --force changes the rows
 }
 
 // resumer continues a run from its newest checkpoint, or begins it.
@@ -145,7 +144,7 @@ func (t resumer) restore(c *saved) error {
 	switch {
 	case err == nil:
 		return nil
-	case c.newRows || t.opt.Force:
+	case t.opt.Force:
 		t.opt.Say("the data begins again at its first row: %v", err)
 		return nil
 	}
