@@ -30,3 +30,10 @@ func (o *AdamW) AtEnd(f func()) {
 		ready(part)
 	}
 }
+
+// Buckets sets the smallest number of elements worth a call, and returns a function that sets it back.
+func Buckets(smallest int) (restore func()) {
+	was := minBucket
+	minBucket = smallest
+	return func() { minBucket = was }
+}

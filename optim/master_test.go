@@ -17,6 +17,7 @@ import (
 // Masters begin as the weights; after steps the weights are the masters, rounded to bf16 values if the settings say so.
 // The vectors of λ have no masters and are never rounded. So with whole and with sharded moments.
 func TestMasters(t *testing.T) {
+	defer optim.Buckets(1)()
 	c := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 1, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}
 	for _, round := range []bool{false, true} {
 		cfg := optim.Default()

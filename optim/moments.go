@@ -68,7 +68,7 @@ func (o *AdamW) SetMoment(p *layer.Param, which int, src []float32) {
 // same bucket.
 func (o *AdamW) owners(group, from, to int, f func(x *piece, owner, from, to int)) {
 	for i, b := range o.buckets {
-		if b.group != group || b.to <= from || b.from >= to {
+		if b.group != group {
 			continue
 		}
 		n := (b.to - b.from) / o.ranks.Size()

@@ -61,7 +61,7 @@ func buckets(m *model.Model, unit int) (out []bucket) {
 					from = min(from, (p.G.Off-g.G.Off)/g.G.Type.Size())
 				}
 			}
-			from = min((from+unit-1)/unit*unit, to)
+			from = (from + unit - 1) / unit * unit
 			if part == 0 {
 				from = 0
 			}
@@ -187,7 +187,7 @@ func (o *AdamW) reduce(i int) error {
 
 // fail keeps the first error of a collective until the end of the step.
 func (o *AdamW) fail(err error) {
-	if err != nil && o.err == nil {
+	if o.err == nil {
 		o.err = err
 	}
 }

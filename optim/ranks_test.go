@@ -62,7 +62,7 @@ func rows(b, n int) *model.Batch {
 }
 
 // Every element is stored by exactly one rank, and after three steps with the values that one process has: weights, both
-// moments, loss and norm; with whole and with sharded moments.
+// moments, loss and norm; with whole and with sharded moments, in one bucket of gradients per group and in many.
 func TestRanksAreOne(t *testing.T) {
 	c := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 2, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}
 	cfg := optim.Default()
@@ -87,7 +87,9 @@ func TestRanksAreOne(t *testing.T) {
 	}
 	one := newParts()
 	one.add(o)
-	for _, size := range []int{2, 3} {
+	for _, x := range []struct{ size, smallest int }{{2, 1}, {3, 300}, {3, 1 << 18}} {
+		size := x.size
+		restore := optim.Buckets(x.smallest)
 		for _, shard := range []bool{false, true} {
 			all := newParts()
 			err := disttest.NewWorld(size, disttest.Options{}).Run(func(r dist.Comm) error {
@@ -117,6 +119,7 @@ func TestRanksAreOne(t *testing.T) {
 			}
 			compare(t, all, one, 2e-5)
 		}
+		restore()
 	}
 }
 
@@ -139,6 +142,7 @@ func compare(t *testing.T, got, want *parts, tolerance float64) {
 // What SetMoment and the parameter table were given, ranks store again to the bit: in whole and in split moments, with
 // masters in the optimiser (bf16 weights), in two halves (bf16 device) and without.
 func TestRanksKeepWhatTheyAreGiven(t *testing.T) {
+	defer optim.Buckets(1)()
 	c := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 1, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}
 	for name, open := range map[string]func() device.Device{
 		"ref":  func() device.Device { return ref.New() },

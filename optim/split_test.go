@@ -41,6 +41,7 @@ func TestSplitRanksAreOne(t *testing.T) {
 		t.Fatalf("%v, %v", want, err)
 	}
 	for _, size := range []int{2, 4} { // tp = 2, and dp = 1 or 2
+		restore := optim.Buckets(1 << (20 - 5*size))
 		for _, shard := range []bool{false, true} {
 			stored := make([]map[string]int, size) // by rank
 			err := disttest.NewWorld(size, disttest.Options{}).Run(func(r dist.Comm) error {
@@ -78,6 +79,7 @@ func TestSplitRanksAreOne(t *testing.T) {
 			}
 			storedOnce(t, m.Params.List, stored)
 		}
+		restore()
 	}
 }
 
@@ -134,7 +136,8 @@ func TestConfigBounds(t *testing.T) {
 	}
 }
 
-// A model whose pass needs the host is stepped without recording, on a device that could record, as on one that cannot.
+// A model whose pass needs the host is stepped without recording, on a device that could record, as on one that cannot;
+// both learn.
 func TestStepByHost(t *testing.T) {
 	c := model.Config{Arch: "diff", Vocab: 20, Context: 16, Layers: 1, Dim: 16, Heads: 2, HeadDim: 4, FFN: 24}
 	half := 0.5
@@ -157,6 +160,8 @@ func TestStepByHost(t *testing.T) {
 		d := &recording{Device: ref.New()}
 		if got, want := steps(d, list...), steps(ref.New(), list...); got != want {
 			t.Errorf("%v: losses %v, want %v", list, got, want)
+		} else if !(got[0] > got[1] && got[1] > got[2] && got[2] > 0) {
+			t.Errorf("%v: losses %v", list, got)
 		}
 		if (d.records == 0) != (len(list) > 0) {
 			t.Errorf("%v: %d recordings", list, d.records)

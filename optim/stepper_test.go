@@ -107,6 +107,7 @@ func uphill(t *testing.T, m *model.Model, b *model.Batch, norm float64) float64 
 type recorder struct {
 	device.Device
 	records, launches int
+	live              int // recordings that were not freed
 }
 
 type replay struct {
@@ -114,11 +115,16 @@ type replay struct {
 	f func()
 }
 
-func (r *recorder) Record(f func()) (device.Replay, error) { r.records++; return replay{r, f}, nil }
-func (p replay) Launch()                                   { p.r.launches++; p.f() }
-func (p replay) Free() error                               { return nil }
+func (r *recorder) Record(f func()) (device.Replay, error) {
+	r.records++
+	r.live++
+	return replay{r, f}, nil
+}
+func (p replay) Launch()     { p.r.launches++; p.f() }
+func (p replay) Free() error { p.r.live--; return nil }
 
 // TestStepForgetsMovedMemory: a pass in between that needs more memory moves the activations, and the step must be recorded again.
+// Recordings are freed, the last with the stepper.
 func TestStepForgetsMovedMemory(t *testing.T) {
 	d := &recorder{Device: ref.New()}
 	m, s := stepper(t, d)
@@ -150,48 +156,7 @@ func TestStepForgetsMovedMemory(t *testing.T) {
 	if d.records != records+1 {
 		t.Errorf("the second step on other memory was not recorded")
 	}
-}
-
-// Buckets divide every group without gap or overlap, in whole units, in the order in which a backward pass completes
-// parts of the model; none but the last of a group is smaller than is worth a call.
-func TestBucketsCover(t *testing.T) {
-	was := minBucket
-	defer func() { minBucket = was }()
-	m := modeltest.New(t, ref.New(), model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 3, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}, layer.Memory{Train: true, Multiple: padding(3)}, 3)
-	for _, minBucket = range []int{1, 300, 900, 1 << 18} { // the package's own
-		for _, unit := range []int{1, padding(1), padding(3)} {
-			at := map[int]int{}
-			for gi, g := range m.Params.Groups {
-				at[gi] = g.G.Cols
-			}
-			early := map[int]bool{}
-			for _, b := range buckets(m, unit) {
-				if b.to != at[b.group] || b.from >= b.to || b.from%unit != 0 && b.from != 0 {
-					t.Fatalf("smallest %d, unit %d: %+v after %d", minBucket, unit, b, at[b.group])
-				}
-				if b.to-b.from < minBucket && b.from > 0 {
-					t.Errorf("smallest %d: %+v has %d", minBucket, b, b.to-b.from)
-				}
-				at[b.group] = b.from
-				early[b.part] = true
-				// What a bucket holds is complete: no parameter in it belongs to an earlier part.
-				for part := range b.part {
-					for _, p := range m.Part(part) {
-						g := m.Params.Groups[b.group]
-						if off := (p.G.Off - g.G.Off) / p.G.Type.Size(); p.G.Buf == g.G.Buf && off >= b.from && off < b.to {
-							t.Fatalf("smallest %d, unit %d: %+v has %s of part %d", minBucket, unit, b, p.Name, part)
-						}
-					}
-				}
-			}
-			for gi, left := range at {
-				if left != 0 {
-					t.Errorf("smallest %d, unit %d: %d elements of group %d are in no bucket", minBucket, unit, left, gi)
-				}
-			}
-			if minBucket == 1 && len(early) < 2 {
-				t.Error("all gradients wait for the end of the pass")
-			}
-		}
+	if s.Free(); d.live != 0 {
+		t.Errorf("%d of %d recordings are left", d.live, d.records)
 	}
 }
