@@ -91,25 +91,30 @@ func TestWhoSums(t *testing.T) {
 	for _, x := range []struct {
 		size                int
 		split, shard, apart bool
-	}{{1, false, false, false}, {1, false, true, false}, {2, true, false, false}, {2, false, false, true}, {2, false, true, true}} {
+	}{{1, false, false, false}, {1, false, true, false}, {4, true, false, false}, {2, false, false, true}, {2, false, true, true}} {
 		err := disttest.NewWorld(x.size, disttest.Options{}).Run(func(r dist.Comm) error {
 			q := &quiet{Comm: r}
 			memory := layer.Memory{Train: true}
-			var data Ranks = q
 			if x.split {
-				memory.Split = layer.NewSplit(r)
-				data = lone{q}
+				team, err := r.Split(r.Rank() / 2)
+				if err != nil {
+					return err
+				}
+				memory.Split = layer.NewSplit(team)
+				if q.Comm, err = r.Split(r.Rank() % 2); err != nil {
+					return err
+				}
 			}
 			d := ref.New()
-			m := modeltest.New(t, d, c, Memory(memory, data, x.shard), 3)
-			o := NewParallel(d, m, Default(), Team{Data: data, World: r}, x.shard)
+			m := modeltest.New(t, d, c, Memory(memory, q, x.shard), 3)
+			o := NewParallel(d, m, Default(), Team{Data: q, World: r}, x.shard)
 			if apart := o.reduced.queue != nil; apart != x.apart {
 				t.Errorf("%+v: sums on a goroutine: %v", x, apart)
 			}
 			if _, _, err := NewStepper(m, o, 2).Step(tokens(4, 4), 1, 0); err != nil {
 				return err
 			}
-			if (q.sums > 0) != x.apart {
+			if (q.sums > 0) != (x.size > 1) {
 				t.Errorf("%+v: %d sums", x, q.sums)
 			}
 			o.Free()
@@ -139,12 +144,6 @@ func TestWhoSums(t *testing.T) {
 	m := modeltest.New(t, d, c, layer.Memory{Train: true}, 3)
 	NewParallel(d, m, Default(), Team{Data: d, World: d}, true)
 }
-
-// lone is one rank of many, alone with its part of the model.
-type lone struct{ *quiet }
-
-func (lone) Rank() int { return 0 }
-func (lone) Size() int { return 1 }
 
 // What a rank of a split model counts are the longest runs that no other holds: no two of them touch.
 func TestCountedRunsAreLong(t *testing.T) {

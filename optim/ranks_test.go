@@ -200,7 +200,8 @@ func (d *counting) Free(b *tensor.Buffer) {
 	d.Device.Free(b)
 }
 
-// Moments take two Stat elements for each of a group, divided among ranks that shard them; Free returns what was taken.
+// Moments take two Stat elements for each of a group, divided among ranks that shard them; Free returns what was taken,
+// by ranks and by a single process.
 func TestMomentBytes(t *testing.T) {
 	c := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 1, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}
 	err := disttest.NewWorld(2, disttest.Options{}).Run(func(r dist.Comm) error {
@@ -239,6 +240,12 @@ func TestMomentBytes(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	d := &counting{Device: ref.New()}
+	m := modeltest.New(t, d, c, layer.Memory{Train: true}, 1)
+	optim.New(d, m.Params, optim.Default()).Free()
+	if m.Free(); d.live != 0 {
+		t.Errorf("a single process: %d buffers are left", d.live)
 	}
 }
 

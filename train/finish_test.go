@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,6 +111,41 @@ func TestFinishKeepsLongRuns(t *testing.T) {
 		mustRun(t, nano(t, "diff", "train.steps=1", "train.save_every=0"), o)
 		if found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "*", "state.json")); (len(found) == 1) != kept {
 			t.Errorf("after %s: %q", after, found)
+		}
+	}
+}
+
+// The last step is written once: by the call that takes it, whatever follows, and not by one that finds it written.
+func TestLastStepIsWrittenOnce(t *testing.T) {
+	failure := errors.New("no verdict")
+	for _, x := range []struct {
+		finish, discard, fails bool
+		after                  time.Duration
+		want                   []int
+	}{
+		{false, false, false, 0, []int{1}}, {true, false, false, 0, []int{1}}, {true, false, true, 0, []int{1}}, {true, true, false, 0, nil},
+		{true, true, true, 0, []int{1}}, {true, true, false, time.Nanosecond, []int{1}}, {true, true, true, time.Nanosecond, []int{1}},
+	} {
+		var saved []int
+		o := options(t, t.TempDir())
+		o.fs, o.Discard, o.SaveAfter = committing(&saved), x.discard, x.after
+		if x.finish {
+			o.Finish = func(context.Context, *model.Model, *tokenizer.Tokenizer) error {
+				if x.fails {
+					return failure
+				}
+				return nil
+			}
+		}
+		for call := range 2 {
+			if call > 0 {
+				x.want = nil
+			}
+			saved = nil
+			_, err := Run(t.Context(), nano(t, "diff", "train.steps=1", "train.save_every=0", "train.eval_batches=0"), o)
+			if errors.Is(err, failure) != x.fails || !slices.Equal(saved, x.want) {
+				t.Errorf("%+v, call %d: wrote %v, want %v; %v", x, call+1, saved, x.want, err)
+			}
 		}
 	}
 }

@@ -99,11 +99,11 @@ type endless struct{ *tokenizer.Tokenizer }
 func (endless) EOS() (int32, bool) { return 0, false }
 func (e endless) Hash() string     { return "endless-" + e.Tokenizer.Hash() }
 
-// Tokens without a target do not count in the mean.
+// Tokens without a target do not count in the mean; those whose target is the first id do. Ranks divide the batches.
 func TestHeldOutSkipsWhatHasNoTarget(t *testing.T) {
 	r := nano(t, "diff", "train.steps=2", "train.eval_batches=9", "train.seq_len=64")
 	_, m, _ := trained(t, r)
-	src, err := data.Open("synthetic:docs=60,len=128")
+	src, err := data.Open(short(t, "zeros.jsonl", strings.Repeat(`{"text": "a\u0000bc\u0000\u0000 def"}`+"\n", 200)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +120,21 @@ func TestHeldOutSkipsWhatHasNoTarget(t *testing.T) {
 	got, err := HeldOut(m, splitOf(t, set, data.Train), r, r.Train.EvalBatches)
 	if err != nil || skipped == 0 || !(math.Abs(got-want) <= 1e-6) {
 		t.Errorf("%v, want %v without the %d tokens that have no target; %v", got, want, skipped, err)
+	}
+	all := make([]float64, 2*r.Train.EvalBatches)
+	for part := range 4 {
+		sums := make([]float64, len(all))
+		if err := score(m, splitOf(t, set, data.Train), r, sums, part, 4); err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range sums {
+			if all[i] += x; (x > 0) != (i/2%4 == part) {
+				t.Errorf("rank %d has %v of the batches", part, sums)
+			}
+		}
+	}
+	if mean(all) != got {
+		t.Errorf("%v in four parts, %v whole", mean(all), got)
 	}
 }
 

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"antiphase/device/cpu"
+	"antiphase/internal/vfs"
+	"antiphase/internal/vfs/vfstest"
 	"antiphase/recipe"
 )
 
@@ -92,4 +96,17 @@ func stopAt(t testing.TB, r recipe.Recipe, opt Options, step int) {
 	if _, err := Run(ctx, r, opt); !errors.Is(err, ErrInterrupted) {
 		t.Fatalf("stopped at step %d: %v", step, err)
 	}
+}
+
+// committing is the machine's files; it notes the steps whose checkpoints are committed.
+func committing(steps *[]int) vfs.FS {
+	return &vfstest.Faulty{FS: vfs.OS{}, Hook: func(op vfstest.Op) error {
+		name, step := filepath.Base(op.Path), 0
+		if op.Kind == "rename" && strings.HasPrefix(name, "step-") && !strings.Contains(name, ".") {
+			if _, err := fmt.Sscanf(name, "step-%08d", &step); err == nil {
+				*steps = append(*steps, step)
+			}
+		}
+		return nil
+	}}
 }

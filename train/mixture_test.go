@@ -119,7 +119,7 @@ func short(t *testing.T, name, text string) string {
 	return path
 }
 
-// A run on a built set equals the run that builds it itself, and stays bound to that set.
+// A run on a built set equals the run that builds it itself, and stays bound to that set, which is its only source.
 func TestBuiltSet(t *testing.T) {
 	own, on, set := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "set")
 	sets := []string{"train.steps=6", "train.save_every=3", "data.held_out=0.1", mixture}
@@ -138,6 +138,11 @@ func TestBuiltSet(t *testing.T) {
 		a, b := files(t, filepath.Join(own, "checkpoints", "step-00000006")), files(t, filepath.Join(on, "checkpoints", "step-00000006"))
 		if !bytes.Equal(a[name], b[name]) {
 			t.Errorf("%s differs", name)
+		}
+	}
+	for _, list := range []string{`["` + set + `", "synthetic:docs=9"]`, `["synthetic:docs=9", "` + set + `"]`} {
+		if _, err := Run(t.Context(), nano(t, "diff", "data.sources="+filepath.ToSlash(list)), options(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "must be the only source") {
+			t.Errorf("a set among others: %v", err)
 		}
 	}
 	rows, err := OpenRows(on, "", data.Train, nil)

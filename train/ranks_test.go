@@ -16,6 +16,8 @@ import (
 	"antiphase/device/cpu"
 	"antiphase/dist"
 	"antiphase/dist/disttest"
+	"antiphase/internal/vfs"
+	"antiphase/internal/vfs/vfstest"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/optim"
@@ -304,13 +306,20 @@ func (c *canceller) AllGather(out, x tensor.Tensor) error {
 	return c.member.AllGather(out, x)
 }
 
-// A loss that is not finite ends all ranks alike, and one of them writes the batch.
+// A loss that is not finite ends all ranks alike, and the first of them writes the batch.
 func TestRanksNotFinite(t *testing.T) {
 	dir := t.TempDir()
 	r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=9", "optim.lr=100", "optim.clip=0",
 		"optim.warmup=0")
 	r.Optim.LR = 1e30
-	_, err := runRanks(t, r, dir, 2, false, nil)
+	_, err := runRanks(t, r, dir, 2, false, func(rank int, opt *Options, _ *recipe.Recipe) {
+		opt.fs = &vfstest.Faulty{FS: vfs.OS{}, Hook: func(op vfstest.Op) error {
+			if rank > 0 && strings.Contains(op.Path, "crash-step-") {
+				t.Errorf("rank %d: %s %s", rank, op.Kind, op.Path)
+			}
+			return nil
+		}}
+	})
 	if !errors.Is(err, ErrNotFinite) || strings.Count(err.Error(), ErrNotFinite.Error()) != 2 {
 		t.Errorf("got %v", err)
 	}

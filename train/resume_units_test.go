@@ -51,6 +51,10 @@ func TestElsewhere(t *testing.T) {
 			t.Errorf("%+v: the last entry is %+v", x, last)
 		}
 	}
+	none := resumer{&run{recipe: nano(t, "diff", "train.steps=0"), opt: &Options{Device: d}}}
+	if none.noteComputed(); len(none.state.Computed) != 1 { // it says what its weights were made for
+		t.Errorf("a run of no steps has %d entries", len(none.state.Computed))
+	}
 	if older.String() == same.String() || !strings.Contains(older.String(), fmt.Sprint("numerics ", numerics-1)) {
 		t.Errorf("%v and %v", older, same)
 	}

@@ -7,11 +7,8 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
-	"antiphase/internal/vfs"
-	"antiphase/internal/vfs/vfstest"
 	"antiphase/metrics"
 	"antiphase/model"
 	"antiphase/tokenizer"
@@ -34,15 +31,7 @@ func TestWhen(t *testing.T) {
 			probed = append(probed, step)
 			return nil
 		}
-		opt.fs = &vfstest.Faulty{FS: vfs.OS{}, Hook: func(op vfstest.Op) error {
-			var step int
-			if op.Kind == "rename" && strings.HasPrefix(filepath.Base(op.Path), "step-") && !strings.Contains(filepath.Base(op.Path), ".") {
-				if _, err := fmt.Sscanf(filepath.Base(op.Path), "step-%08d", &step); err == nil {
-					saved = append(saved, step)
-				}
-			}
-			return nil
-		}}
+		opt.fs = committing(&saved)
 		ask := make(chan struct{}, 1)
 		opt.Save = ask
 		var rows []Row
