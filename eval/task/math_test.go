@@ -27,6 +27,8 @@ func TestExtractAnswer(t *testing.T) {
 		`\boxed{{a}{b}} c}`:                                    "{a}{b}",
 		"The ANSWER IS 4\nand not 9":                           "4",
 		"The answer is 2.5. So":                                "2.5",
+		"#### 6\nof \\boxed{7}, or 8":                          "6",
+		"The answer is. So 5":                                  "", // nothing is said before the point
 		"down to -7":                                           "-7",
 		"-$3,500.25, paid":                                     "-$3,500.25",
 		"The Answer is ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5":                      "ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5", // three bytes each in lower case, two here
@@ -55,6 +57,8 @@ func TestSameAnswer(t *testing.T) {
 		{"(1,2]", "(1,2)", false}, {"(1,2)", "(1,2,3)", false}, {"1,2", "(1,2)", false}, {"(1, x+x)", "(1,2x)", true}, {"(1,(2,3))", "(1,(2,4))", false}, {"(1,234)", "1234", false},
 		{"12,345,678", "12345678", true}, {"1,23", "123", false}, {"abc", "cba", true}, {"cat", "act", false}, {"xyz+1", "1+zyx", true}, {"pixy", "yx*pi", true},
 		{"1/0", "1/0", true}, {"1/0", "2/0", false}, {`\sqrt{0-x}`, `\sqrt{0-x-x}`, false}, {"5 (m)", "5", true}, {"x = 5", "y=5", true}, {"f(x)=2x", "2x", true}, {"5 m", "5", false},
+		{"(1,)", "(1,2)", false}, {"1,(2,3)", "1,(2,2+1)", true}, {"(2,3),1", "(2,2+1),1", true}, {"(1,2),(3,4)", "(1,2),(3,5)", false}, // brackets of parts of a list
+		{"dane", "d*a*n*e", false}, {"2πrh", "2hr*pi", true}, {"sqrtab", "ba^.5", true}, {"3 5/2", "5.5", false}, {"1)", "1", false}, {`\frac{\sqrt{2}}{2}`, "0.70710678", true}, {`\frac{1}{1+\frac{1}{2}}`, "2/3", true}, {"1000000.5", "1000000", true},
 	} {
 		if got := sameAnswer(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q: %v, want %v (%q, %q)", c.a, c.b, got, c.want, normalAnswer(c.a), normalAnswer(c.b))
@@ -75,7 +79,17 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("%q: %g, %v, want %g", text, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "1+", "(1", "1)", "z", "1/0", "x..2", "1..2", "*2", "2*", "x^", "()", "sqrt", "sqrt(0-1)", "2^9999", ")", "x=1", strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200), "2" + strings.Repeat("^2", 200)} {
+	for n := range 80 { // names are looked for up to the last letter
+		if got, err := evaluate(strings.Repeat("1+", n)+"x", vars); err != nil || got != float64(n+3) {
+			t.Errorf("%d and x: %g, %v", n, got, err)
+		}
+	}
+	for _, long := range []string{strings.Repeat("(1)+", 150) + "(1)", strings.Repeat("1^1+", 150) + "1"} { // long, not deep
+		if got, err := evaluate(long, vars); err != nil || got != 151 {
+			t.Errorf("%q: %g, %v", long, got, err)
+		}
+	}
+	for _, bad := range []string{"", "1+", "(1", "1)", "z", "1/0", "x..2", "1..2", "*2", "2*", "x^", "()", "sqrt", "sqrt(0-1)", "2^9999", ")", "x=1", strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200), "2" + strings.Repeat("^2", 200), "1" + strings.Repeat("^1", 200)} {
 		if got, err := evaluate(bad, vars); err == nil {
 			t.Errorf("%q: %g", bad, got)
 		}
@@ -108,5 +122,42 @@ func TestMathExamplesFit(t *testing.T) {
 	got, err := j.Ask(t.Context(), &pen{text: "forty bytes of reasoning, then it is 3.."}, []int{2})
 	if err != nil || got[0].Values["length"] != 10 || got[0].Values["acc"] != 1 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Sets that cannot be asked are refused with the file's own fault; without examples nobody needs their file; a stand-in
+// has examples too. The least context has room for one token of each.
+func TestMathSets(t *testing.T) {
+	const good = `{"question":"What is 1+1?","answer":"2","solution":"#### 2"}` + "\n"
+	for _, c := range []struct {
+		name, test, train string
+		shots, context    int
+		want              string // of the refusal
+	}{
+		{"no question", `{"answer":"2"}`, "", 0, 256, "question"},
+		{"a problem", `{"problem":"1+1","answer":"2"}`, "", 0, 256, ""},
+		{"no answer", `{"problem":"1+1"}`, "", 0, 256, "answer"},
+		{"no file of examples", good, "", 0, 256, ""},
+		{"a file of examples is missing", good, "", 1, 256, gsm8kTrain},
+		{"a bad set, good examples", "{", good + good, 1, 256, "mawps_test"},
+		{"bad examples", good, good + `{"question":"Q?"}`, 1, 256, "answer"},
+		{"a context of one", good, "", 0, 1, "no room"},
+		{"a context of two", good, "", 0, 2, ""},
+	} {
+		files := map[string]string{"math/mawps_test.jsonl": c.test}
+		if c.train != "" {
+			files[gsm8kTrain+".jsonl"] = c.train
+		}
+		opt := eval.Options{Data: setFiles(t, files), Shots: c.shots}
+		opt.Measure([]eval.Target{modelOf("stub", &knower{}, c.context)})
+		if _, err := opt.Prepare(t.Context(), lookup(t, "mawps")); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	for _, shots := range []int{0, 1, 3} {
+		j := prepared(t, lookup(t, "mawps"), eval.Options{Shots: shots}, 4096)
+		if got := j.Config["examples_fit"]; got != float64(shots) || strings.Count(j.Gold[1].Context, "####") != shots {
+			t.Errorf("a stand-in with %d examples: %v, %q", shots, got, j.Gold[1].Context)
+		}
 	}
 }
