@@ -31,7 +31,7 @@ func (r *hellaSwagRow) Check() error {
 	if err := eval.Missing("ctx_a", r.CtxA); err != nil {
 		return err
 	}
-	return checkChoices("endings", r.Endings, r.Gold)
+	return checkChoices("endings", r.Endings, "label", r.Gold)
 }
 
 // readHellaSwag builds prompts as the harness does: "ACTIVITY: first half Second half", with the second half

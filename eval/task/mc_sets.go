@@ -36,10 +36,11 @@ func (r *mcRow) Check() error {
 	if err := eval.Missing("query", r.Query); err != nil {
 		return err
 	}
-	return checkChoices("choices", r.Choices, r.Gold)
+	return checkChoices("choices", r.Choices, "gold", r.Gold)
 }
 
-func checkChoices(field string, choices []string, gold *int) error {
+// checkChoices checks the two fields that hold the choices and the index of the right one.
+func checkChoices(field string, choices []string, right string, gold *int) error {
 	if len(choices) < 2 {
 		return fmt.Errorf("field %q has %d entries, want 2 or more", field, len(choices))
 	}
@@ -49,7 +50,7 @@ func checkChoices(field string, choices []string, gold *int) error {
 		}
 	}
 	if gold == nil || *gold < 0 || *gold >= len(choices) {
-		return fmt.Errorf(`field "gold" is missing or outside 0 to %d`, len(choices)-1)
+		return fmt.Errorf("field %q is missing or outside 0 to %d", right, len(choices)-1)
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (r *boolQRow) Check() error {
 	if err := eval.Missing("passage", r.Passage, "question", r.Question); err != nil {
 		return err
 	}
-	return checkChoices("choices", r.Choices, r.Gold)
+	return checkChoices("choices", r.Choices, "gold", r.Gold)
 }
 
 // readBoolQ: "PASSAGE\nQuestion: …?\nAnswer:" and yes or no.
@@ -111,7 +112,7 @@ func (r *winoRow) Check() error {
 	if strings.Count(r.Sentence, "_") != 1 {
 		return fmt.Errorf(`field "sentence" has %d blanks "_", want one`, strings.Count(r.Sentence, "_"))
 	}
-	return checkChoices("options", r.Options, r.Gold)
+	return checkChoices("options", r.Options, "gold", r.Gold)
 }
 
 // readWinoGrande scores the text after the blank for each way to fill it (partial evaluation).

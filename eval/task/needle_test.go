@@ -250,6 +250,9 @@ func TestNeedleWithModel(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
+	if m, ok := r.Metric("bound@320"); ok {
+		t.Errorf("one length has no measure of its own: %+v", m)
+	}
 }
 
 func TestNeedleRefuses(t *testing.T) {
