@@ -2,8 +2,11 @@ package task
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"antiphase/eval"
 )
@@ -17,6 +20,9 @@ type judgeStub struct {
 }
 
 func (j *judgeStub) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]string, error) {
+	if len(reqs) == 0 {
+		return nil, errors.New("asked for nothing")
+	}
 	out := make([]string, len(reqs))
 	for i, r := range reqs {
 		j.asked = append(j.asked, r.Prompt)
@@ -80,6 +86,54 @@ func TestSourcesFit(t *testing.T) {
 	}
 	if !strings.HasPrefix(prompt, "BEGIN") || !strings.Contains(prompt, "END\n\nSummary of the article") || j.Config["sources_cut"] != 1 {
 		t.Errorf("%q … %q, %v", prompt[:40], prompt[len(prompt)-80:], j.Config)
+	}
+}
+
+// A text is left alone if it fits to the token; else its ends stay, whole characters, and nearly as much as fits. Without
+// room little is left, but the cutting ends.
+func TestFitMiddle(t *testing.T) {
+	p := &eval.Plan{Count: func(s string) int { return len(s) }}
+	for _, letter := range []string{"x", "é", "漢"} {
+		for length := range 60 {
+			text := strings.Repeat(letter, length)
+			for tokens := -5; tokens < 200; tokens++ {
+				got := fitMiddle(p, text, tokens)
+				begin, end, cut := strings.Cut(got, " … ")
+				switch {
+				case len(text) <= tokens || len(text) < 8:
+					if got != text {
+						t.Errorf("%d bytes for %d: %q", len(text), tokens, got)
+					}
+				case !cut || !utf8.ValidString(got) || !strings.HasPrefix(text, begin) || !strings.HasSuffix(text, end):
+					t.Errorf("%d bytes of %s for %d: %q", len(text), letter, tokens, got)
+				case len(got) > max(tokens, 12) || len(got) < tokens*3/4-8 || len(begin)-len(end) > 4 || len(end)-len(begin) > 4:
+					t.Errorf("%d bytes of %s for %d: %d and %d stay", len(text), letter, tokens, len(begin), len(end))
+				}
+			}
+		}
+	}
+	if got := fitMiddle(p, "BEGIN and then a long story until THE END", 24); !strings.HasPrefix(got, "BEGIN") || !strings.HasSuffix(got, "THE END") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Generated sets have forty questions or as many as are asked for, of the set's own kind; a context without room for an
+// answer is refused.
+func TestGroundedStandIns(t *testing.T) {
+	for _, set := range groundedSets {
+		for items, want := range map[int]int{1: 1, 39: 39, 40: 40, 100: 40} {
+			j := prepared(t, lookup(t, set.name), eval.Options{Set: map[string]string{set.name + ".items": fmt.Sprint(items)}}, 1024)
+			if len(j.IDs) != want || strings.HasSuffix(j.Gold[0].Context, "\nSummary:") != set.summary {
+				t.Errorf("%s: %d of %d questions, %q", set.name, len(j.IDs), items, j.Gold[0].Context)
+			}
+		}
+		for context, ok := range map[int]bool{3: false, 4: true} {
+			opt := eval.Options{Limit: 1}
+			opt.Measure([]eval.Target{modelOf("stub", &knower{}, context)})
+			if _, err := opt.Prepare(t.Context(), lookup(t, set.name)); (err == nil) != ok {
+				t.Errorf("%s in a context of %d: %v", set.name, context, err)
+			}
+		}
 	}
 }
 

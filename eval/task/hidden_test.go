@@ -2,6 +2,8 @@ package task
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -127,6 +129,16 @@ func TestHiddenIsThere(t *testing.T) {
 		if x, ok := r.Metric("bound@700"); !ok || x.Value != 1 {
 			t.Errorf("%s: by length: %+v", name, x)
 		}
+		for score, cells := range detail[HiddenDetail](t, r).Scores {
+			for _, row := range cells {
+				if len(row) != 2 || row[0].Value != 1 || row[1].N != 30 {
+					t.Errorf("%s: %s by cell and length %+v", name, score, cells)
+				}
+			}
+			if want := r.N / 60; len(cells) != want {
+				t.Errorf("%s: %d cells, want %d", name, len(cells), want)
+			}
+		}
 	}
 }
 
@@ -153,6 +165,51 @@ func TestHiddenScore(t *testing.T) {
 		if free, bound := c.score(x.text); free != x.free || bound != x.bound {
 			t.Errorf("%q scores %g free and %g bound, want %g and %g", x.text, free, bound, x.free, x.bound)
 		}
+	}
+}
+
+// Words that were hidden and are not asked for count as wrong; other words are not answers at all.
+func TestHiddenWords(t *testing.T) {
+	c := hiddenCase{right: []string{"bada", "kilo"}, others: []string{"mope", "é"}}
+	for _, x := range []struct {
+		text        string
+		free, bound float64
+	}{{" bada, kilo.", 1, 1}, {" bada, mope.", 0.5, 0.5}, {" bada kilo mope", 1, 2. / 3}, {" bada kilo mope é mope", 1, 0.5}, {" bada, kilo and others", 1, 1}, {" mope é", 0, 0}, {" badakilo", 0, 0}} {
+		if free, bound := c.score(x.text); free != x.free || !near(bound, x.bound, 1e-12) {
+			t.Errorf("%q scores %g free and %g bound, want %g and %g", x.text, free, bound, x.free, x.bound)
+		}
+	}
+}
+
+// Sentences are put between those of the text, in their order where that matters, and all of them even where the length
+// leaves no room for other text.
+func TestBuried(t *testing.T) {
+	hay := &haystack{text: sentencesOf(strings.Repeat("Some hay is here. ", 40))}
+	list := []string{"First one.", "Second é one.", "Third one."}
+	orders := map[string]bool{}
+	for i := range 60 {
+		for _, bytes := range []int{1, 60, 200} {
+			for _, inOrder := range []bool{false, true} {
+				got := buried(rand.New(rand.NewPCG(1, uint64(i))), hay, bytes, "BEGIN", list, inOrder, "END?")
+				lines := strings.Split(got, "\n")
+				a, b, c := strings.Index(got, list[0]), strings.Index(got, list[1]), strings.Index(got, list[2])
+				if len(lines) != 3 || lines[0] != "BEGIN" || lines[2] != "END?" || min(a, b, c) < 0 || len(got) > max(bytes, len("BEGIN\nEND?\n")+len(strings.Join(list, " "))+1) {
+					t.Fatalf("%d bytes: %q", bytes, got)
+				}
+				if inOrder && (a > b || b > c) {
+					t.Errorf("not in order: %q", got)
+				}
+				if rest := strings.NewReplacer(list[0], "", list[1], "", list[2], "", "Some hay is here.", "", " ", "").Replace(lines[1]); rest != "" || bytes == 200 && !strings.Contains(got, "hay") {
+					t.Errorf("%q is left of %q", rest, got)
+				}
+				if !inOrder && bytes == 200 {
+					orders[fmt.Sprint(a < b, b < c, strings.HasPrefix(lines[1], "Some"), strings.HasSuffix(lines[1], "here."))] = true
+				}
+			}
+		}
+	}
+	if len(orders) < 12 {
+		t.Errorf("%d kinds of places only: %v", len(orders), orders)
 	}
 }
 

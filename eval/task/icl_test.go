@@ -212,10 +212,10 @@ func TestOptionsEnd(t *testing.T) {
 // As many examples fit as the longest question and the longest label leave room for, and their numbers double from one of
 // each class: at every context, with texts of all lengths.
 func TestICLFit(t *testing.T) {
-	task := &iclTask{set: iclSet{x: "Q: ", y: "A:", between: "\n"}, labels: []string{"a", "a long label", "bc"},
+	task := &iclTask{set: iclSet{x: "Q: ", y: "A:", between: "\n"}, labels: []string{"a", "a long label", "bc", "d", "e"},
 		test: []iclItem{{"one", "a"}, {"the longest question", "bc"}, {"four", "a"}}}
 	for i := range 20 {
-		task.train = append(task.train, iclItem{strings.Repeat("x", i*7%5), task.labels[i%3]})
+		task.train = append(task.train, iclItem{strings.Repeat("x", i*7%5), task.labels[i%5]})
 	}
 	for context := range 500 {
 		p := &eval.Plan{Context: context, Count: func(s string) int { return len(s) }, Values: map[string]any{"shots": []int{0}}}
@@ -227,22 +227,22 @@ func TestICLFit(t *testing.T) {
 			fit++
 		}
 		var want []int
-		for n := 3; n < fit; n *= 2 {
+		for n := 5; n < fit; n *= 2 {
 			want = append(want, n)
 		}
-		switch {
-		case fit == 2:
-			want = []int{1, 2}
-		case fit > 0:
+		if fit > 1 && fit < 5 {
+			want = append(want, fit/2)
+		}
+		if fit > 0 {
 			want = append(want, fit)
 		}
 		got, err := task.shotCounts(t.Context(), p)
 		if !slices.Equal(got, want) || (err == nil) != (fit > 0) {
 			t.Errorf("a context of %d has room for %d: %v, %v, want %v", context, fit, got, err, want)
 		}
-		for asked := 1; err == nil && asked <= 21; asked++ {
+		for asked := 0; err == nil && asked <= 21; asked++ {
 			p.Values["shots"] = []int{1, asked}
-			if _, err := task.shotCounts(t.Context(), p); (err == nil) != (asked <= fit) {
+			if _, err := task.shotCounts(t.Context(), p); (err == nil) != (asked >= 1 && asked <= fit) {
 				t.Errorf("%d asked for, %d fit: %v", asked, fit, err)
 			}
 		}

@@ -105,8 +105,8 @@ func entailed(q *mcItem) string {
 	return "Neither"
 }
 
-// The right answers of generated questions are right, wrong ones are wrong and differ, and every place holds the right
-// one in its share of questions.
+// The right answers of generated questions are right, wrong ones are wrong and differ, every place holds the right one in
+// its share of questions, and no text is the answer to most.
 func TestStandInsAreTrue(t *testing.T) {
 	sets := slices.Clone(mcSets)
 	for i := range glueSets {
@@ -121,7 +121,7 @@ func TestStandInsAreTrue(t *testing.T) {
 			continue
 		}
 		g := rand.New(rand.NewPCG(4, 4))
-		places := map[int]int{}
+		places, texts := map[int]int{}, map[string]int{}
 		for range 200 {
 			q := set.make(g)
 			right := q.ending(q.gold)
@@ -137,6 +137,12 @@ func TestStandInsAreTrue(t *testing.T) {
 				}
 			}
 			places[q.gold]++
+			texts[right]++
+		}
+		for text, n := range texts {
+			if n > 130 {
+				t.Errorf("%s: the answer is %q in %d of 200 questions", set.name, text, n)
+			}
 		}
 		q := set.make(g)
 		for k := range q.choices() {

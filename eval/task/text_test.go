@@ -53,6 +53,60 @@ func TestMostDocuments(t *testing.T) {
 	}
 }
 
+// A piece of a haystack begins with a sentence, any that leaves room for it, and ends with one.
+func TestSentencesOf(t *testing.T) {
+	for _, text := range []string{"One is. Two é are. 3.5 is no end. Four. ", "No sentence at all", "One. Without an end", "A.", ""} {
+		begins := map[int]bool{0: true}
+		for i := range text {
+			if strings.HasSuffix(text[:i], ". ") {
+				begins[i] = true
+			}
+		}
+		for n := range len(text) + 3 {
+			seen := map[int]bool{}
+			for i := range 200 {
+				got := sentencesOf(text)(rand.New(rand.NewPCG(5, uint64(i))), n)
+				if got == "" {
+					continue
+				}
+				from := strings.Index(text, got)
+				for from >= 0 && !begins[from] { // a piece may be found inside a word too
+					next := strings.Index(text[from+1:], got)
+					if from += 1 + next; next < 0 {
+						from = -1
+					}
+				}
+				if len(got) > n || !strings.HasSuffix(got, ".") || from < 0 {
+					t.Fatalf("%d bytes of %q: %q", n, text, got)
+				}
+				seen[from] = true
+			}
+			for at := range begins { // of those that hold a full stop
+				if at <= len(text)-n && strings.Contains(text[at:at+n], ".") && !seen[at] && n < len(text) {
+					t.Errorf("%d bytes of %q never begin at %d", n, text, at)
+				}
+			}
+		}
+	}
+}
+
+// Of a haystack four million bytes are read, or what the longest prompt needs.
+func TestHaystackText(t *testing.T) {
+	row := `{"text": "` + strings.Repeat("a\\n b ", 175_000) + `"}` // 700,000 bytes on one line
+	dir := setFiles(t, map[string]string{"hay.jsonl": strings.Repeat(row+"\n", 8)})
+	j := prepared(t, lookup(t, "needle"), eval.Options{Limit: 1}, 512)
+	j.Plan.Values["haystack"] = filepath.Join(dir, "hay.jsonl")
+	for least, want := range map[int]int{100: 6, 4_500_000: 7, 1 << 30: 8} {
+		text, err := haystackText(t.Context(), j.Plan, least)
+		if err != nil || len(text) != want*700_000 || strings.Contains(text, "\n") || strings.Contains(text, "  ") {
+			t.Errorf("%d bytes for %d, want %d texts: %v", len(text), least, want, err)
+		}
+	}
+	if len(j.Data()) != 1 {
+		t.Errorf("the file is no part of the question: %v", j.Data())
+	}
+}
+
 // A map's rows are words where there are too many tokens: a word begins with its spaces, however many, and a line break
 // counts as one; the first token and the first word stand alone.
 func TestUnits(t *testing.T) {
