@@ -24,6 +24,12 @@ func TestMCScore(t *testing.T) {
 			t.Errorf("gold %d: %v, want %v", gold, got, want)
 		}
 	}
+	for gold, want := range []float64{1, 0, 0} { // the first of equals counts
+		q := mcItem{contexts: []string{"Q"}, endings: []string{"aa", "bb", "cc"}, gold: gold}
+		if got := q.score([]eval.Score{{LogProb: -2}, {LogProb: -2}, {LogProb: -2}}, false).Values; got["acc"] != want || got["acc_norm"] != want {
+			t.Errorf("equal endings, gold %d: %v, want %g", gold, got, want)
+		}
+	}
 	q = mcItem{endings: []string{"éé", "eee"}, contexts: []string{"Q"}, gold: 1} // by bytes −3/4 would beat −4/3, by characters it loses
 	if got := q.score([]eval.Score{{LogProb: -3}, {LogProb: -4}}, false).Values["acc_norm"]; got != 1 {
 		t.Errorf("characters count, not bytes: %g", got)
@@ -206,6 +212,15 @@ func TestTooManyShots(t *testing.T) {
 	if _, err := opt.Prepare(context.Background(), lookup(t, "hellaswag")); err == nil || !strings.Contains(err.Error(), "2 examples are asked for, the set has 2") {
 		t.Errorf("%v", err)
 	}
+	good := `{"query": "q", "choices": ["a", "b"], "gold": 1}`
+	for file, want := range map[string]string{"mc/piqa_val": "piqa_val.jsonl: line 2", "mc/piqa_train": "piqa_train.jsonl: line 2"} { // a bad file is named, whatever the other is
+		writeSet(t, dir, "mc/piqa_val", good)
+		writeSet(t, dir, "mc/piqa_train", good, good, good)
+		writeSet(t, dir, file, good, "{")
+		if _, err := opt.Prepare(t.Context(), lookup(t, "piqa")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
 }
 
 func TestShotsExcludeTheQuestion(t *testing.T) {
@@ -225,15 +240,17 @@ func TestHellaSwagOriginal(t *testing.T) {
 	writeSet(t, dir, "mc/hellaswag_val",
 		`{"ind": 1, "activity_label": "Roof", "ctx_a": "A man is on a roof.", "ctx_b": "he", "endings": ["is using wrap.", "rips tiles off."], "label": "1"}`,
 		`{"ind": 2, "activity_label": "Home", "ctx_a": "[header] How to knit [title] Buy wool.", "ctx_b": "the Shop", "endings": ["[substeps] Pay.", "Run  off."], "label": 0}`,
-		`{"id": 3, "query": "Q", "choices": ["a", "b"], "gold": 1}`)
+		`{"id": 3, "query": "Q", "choices": ["a", "b"], "gold": 1}`,
+		`{"ind": 4, "activity_label": "Roof", "ctx_a": "A man is on a roof.", "endings": ["a", "b"], "label": 0}`)
 	j := prepared(t, lookup(t, "hellaswag"), eval.Options{Data: dir}, 256)
 	for i, want := range []eval.Continuation{
 		{Context: "Roof: A man is on a roof. He", Text: " rips tiles off."},
 		{Context: "Home: How to knit. Buy wool. The shop", Text: "  Pay."},
 		{Context: "Q", Text: " b"},
+		{Context: "Roof: A man is on a roof.", Text: " a"},
 	} {
-		if j.Gold[i] != want {
-			t.Errorf("%d: %q, want %q", i, j.Gold[i], want)
+		if j.Gold[i] != want || j.IDs[i] != []string{"0 0", "1 1", "2 3", "3 3"}[i] {
+			t.Errorf("%s: %q, want %q", j.IDs[i], j.Gold[i], want)
 		}
 	}
 	if m := lookup(t, "hellaswag").Measures[0].Name; m != "acc_norm" {

@@ -38,11 +38,16 @@ func TestBoundHits(t *testing.T) {
 		" 48. The magic code is Rome 33.":                            0.5, // the right number for the wrong key
 		" 48 33 71. The magic code is Lima 48 33 71.":                0.5, // only the first number beside a key counts
 		" 48. The magic code is Lima 71. The magic code is Lima 33.": 0.5,
-		" 48 and 33.":                       1, // in the order of the question, if no key is named
-		" 33 and 48.":                       0,
-		" 33, 48, 71":                       0,
-		"":                                  0,
-		" 480. The magic code is Lima 133.": 0,
+		" 48. The magic code is Lima 33. The magic code is Rome 71.": 1, // keys in any order
+		" 48. The magic code is Rome 71. The magic code is Lima 33.": 1,
+		"Lima 33. The magic code is Oslo 48.":                        1,
+		"Rome 71, Lima 33, Oslo 48":                                  1,
+		"Rome 48, Lima 33":                                           0.5,
+		" 48 and 33.":                                                1, // in the order of the question, if no key is named
+		" 33 and 48.":                                                0,
+		" 33, 48, 71":                                                0,
+		"":                                                           0,
+		" 480. The magic code is Lima 133.":                          0,
 	} {
 		if got := boundHits(c, out); got != want {
 			t.Errorf("%q: %g, want %g", out, got, want)

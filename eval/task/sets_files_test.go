@@ -43,6 +43,10 @@ func TestGluePrompts(t *testing.T) {
 		{"wic", `{"sentence1":"go","sentence2":"x","start1":0,"end1":2,"label":true}`, "Sentence 1: go\nSentence 2: x\nQuestion: Is the word 'go' used in the same way in the two sentences above?\nAnswer:", " yes"},
 		{"wsc", `{"text":"Mark told Pete many lies , which he believed .","span1_text":"Mark","span2_text":"he","span2_index":7,"label":0}`,
 			"Passage: Mark told Pete many lies, which *he* believed.\nQuestion: In the passage above, does the pronoun \"*he*\" refer to \"*Mark*\"?\nAnswer:", " no"},
+		{"wsc", `{"text":"He ran .","span1_text":"Tom","span2_text":"He","span2_index":0,"label":1}`, // the harness loses a space there
+			"Passage:  *He*ran.\nQuestion: In the passage above, does the pronoun \"*He*\" refer to \"*Tom*\"?\nAnswer:", " yes"},
+		{"wsc", `{"text":"Él is he","span1_text":"Tom","span2_text":"he,","span2_index":2,"label":1}`,
+			"Passage: Él is *he,*\nQuestion: In the passage above, does the pronoun \"*he,*\" refer to \"*Tom*\"?\nAnswer:", " yes"},
 		{"sst2", `{"sentence":"fine work ","label":1}`, "fine work \nQuestion: Is this sentence positive or negative?\nAnswer:", " positive"},
 		{"mrpc", `{"sentence1":"A","sentence2":"B","label":1}`, "Sentence 1: A\nSentence 2: B\nQuestion: Do both sentences mean the same thing?\nAnswer:", " yes"},
 		{"qnli", `{"question":"Who?","sentence":"He.","label":0}`, "Who?\nHe.\nQuestion: Does this response answer the question?\nAnswer:", " yes"},
@@ -59,7 +63,7 @@ func TestGluePrompts(t *testing.T) {
 		{"copa", `{"premise":"p.","question":"why","choice1":"A","choice2":"B","label":0}`, "cause or effect"}, {"copa", `{"premise":"p.","question":"cause","choice1":"A","label":0}`, "choice2"},
 		{"wic", `{"sentence1":"go","sentence2":"x","start1":0,"end1":3,"label":true}`, "start1"}, {"wic", `{"sentence1":"go","sentence2":"x","start1":1,"end1":1,"label":true}`, "start1"},
 		{"wic", `{"sentence1":"go","sentence2":"x","start1":-1,"end1":1,"label":true}`, "start1"}, {"wic", `{"sentence1":"go","sentence2":" ","start1":0,"end1":1,"label":true}`, "sentence2"},
-		{"wsc", `{"text":"a b","span1_text":"a","span2_text":"b","span2_index":3,"label":0}`, "span2_index"}, {"wsc", `{"text":"a b","span2_text":"b","span2_index":1,"label":0}`, "span1_text"},
+		{"wsc", `{"text":"a b","span1_text":"a","span2_text":"b","span2_index":3,"label":0}`, "span2_index"}, {"wsc", `{"text":"a b","span1_text":"a","span2_text":"b","span2_index":-1,"label":0}`, "span2_index"}, {"wsc", `{"text":"a b","span2_text":"b","span2_index":1,"label":0}`, "span1_text"},
 	} {
 		dir := setFiles(t, map[string]string{"glue/" + c.set + "_val.jsonl": c.row + "\n"})
 		opt := eval.Options{Data: dir}

@@ -114,6 +114,10 @@ func TestStandInsAreTrue(t *testing.T) {
 	}
 	for _, set := range sets {
 		solve := truths[set.name]
+		below, above := 0, 0 // wrong answers that are smaller and larger numbers than the right one
+		if set.name == "hellaswag" {
+			storiesEnd(t, set)
+		}
 		if solve == nil {
 			if set.name != "hellaswag" { // stories have no rule
 				t.Errorf("%s has no solver", set.name)
@@ -132,12 +136,18 @@ func TestStandInsAreTrue(t *testing.T) {
 				t.Fatalf("%s: %q with %q: %q is called right, %q is", set.name, q.contexts, q.endings, right, got)
 			}
 			for i, e := range q.endings {
+				if strings.HasPrefix(set.name, "arc_") && atoi(t, e) != atoi(t, right) {
+					below, above = below+int(truth(atoi(t, e) < atoi(t, right))), above+int(truth(atoi(t, e) > atoi(t, right)))
+				}
 				if slices.Contains(q.endings[:i], e) {
 					t.Errorf("%s: %q twice in %q", set.name, e, q.endings)
 				}
 			}
 			places[q.gold]++
 			texts[right]++
+		}
+		if strings.HasPrefix(set.name, "arc_") && (below < 200 || above < 200) {
+			t.Errorf("%s: %d wrong answers below, %d above the right one", set.name, below, above)
 		}
 		for text, n := range texts {
 			if n > 130 {
@@ -148,6 +158,23 @@ func TestStandInsAreTrue(t *testing.T) {
 		for k := range q.choices() {
 			if share := float64(places[k]) / 200; share < 0.5/float64(q.choices()) && !set.single {
 				t.Errorf("%s: the answer is in place %d in %.2f of the questions", set.name, k, share)
+			}
+		}
+	}
+}
+
+// storiesEnd checks stories: whole sentences, of which the last is the right ending, and three other last sentences.
+func storiesEnd(t *testing.T, set mcSet) {
+	t.Helper()
+	g := rand.New(rand.NewPCG(4, 5))
+	for range 50 {
+		q := set.make(g)
+		if q.choices() != 4 || !strings.HasSuffix(q.contexts[0], ".") || strings.Contains(q.contexts[0], q.ending(q.gold)) {
+			t.Errorf("%q goes on with one of %q", q.contexts, q.endings)
+		}
+		for i, e := range q.endings {
+			if strings.Contains(e, ". ") || !strings.HasSuffix(e, ".") || i != q.gold && e == q.ending(q.gold) {
+				t.Errorf("the ending %q of %q", e, q.endings)
 			}
 		}
 	}
