@@ -63,6 +63,20 @@ func TestConfigBounds(t *testing.T) {
 	}
 }
 
+// Zeros that Complete would fill are checked as they are.
+func TestCheckZeros(t *testing.T) {
+	for want, set := range map[string]func(c *Config){
+		"": func(c *Config) { c.NormEps, c.HeadNormEps, c.LambdaStd = 0, 0, 0 }, "rope_theta = 0": func(c *Config) { c.RopeTheta = 0 },
+		"lambda_init": func(c *Config) { c.LambdaInit = "" }, "ffn: is 0": func(c *Config) { c.FFN = 0 },
+	} {
+		c := configs(t)["diff/base"]
+		set(&c)
+		if err := c.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // Every omitted field gets the default that its documentation states, and nothing that was given changes.
 func TestDefaults(t *testing.T) {
 	for _, a := range layer.Archs() {
@@ -125,6 +139,12 @@ func TestRopeScaling(t *testing.T) {
 		}, 0.1*math.Log(4) + 1},
 		"yarn, not truncated": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, BetaFast: 16, BetaSlow: 2, Truncate: &no}, func(i int) float64 {
 			return blend(i, bound(16, 2048), bound(2, 2048), 4)
+		}, 0.1*math.Log(4) + 1},
+		"yarn past the last dimension": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 1 << 31, BetaFast: 1e5}, func(i int) float64 {
+			return blend(i, math.Floor(bound(1e5, 1<<31)), 31, 4)
+		}, 0.1*math.Log(4) + 1},
+		"yarn without a ramp": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 6}, func(i int) float64 {
+			return blend(i, 0, 0.001, 4) // both bounds are 0
 		}, 0.1*math.Log(4) + 1},
 		"yarn, long": {&RopeScaling{Type: "yarn", Factor: 1, OriginalContext: 1 << 40, BetaFast: 1e9, BetaSlow: 1e-30}, plain, 1},
 		"yarn with its factor": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, AttentionFactor: 1.5, MScale: 1, MScaleAllDim: 2}, func(i int) float64 {

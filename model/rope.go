@@ -98,12 +98,7 @@ func yarnTemperature(s *RopeScaling) float64 {
 	if s.AttentionFactor != 0 {
 		return s.AttentionFactor
 	}
-	mscale := func(m float64) float64 {
-		if s.Factor <= 1 {
-			return 1
-		}
-		return 0.1*m*math.Log(s.Factor) + 1
-	}
+	mscale := func(m float64) float64 { return 0.1*m*math.Log(s.Factor) + 1 } // 1 for a factor of 1, which is the least
 	if s.MScale != 0 && s.MScaleAllDim != 0 {
 		return mscale(s.MScale) / mscale(s.MScaleAllDim)
 	}
