@@ -223,8 +223,8 @@ func numbers(list []int) string {
 }
 
 // ParseIntervention reads "lambda=0.5", "second=shuffled:7", "second=averaged", "knockout", or several joined by +,
-// followed by a place: "@L2" (layer 2), "@L1.3@H2" (head 2 of layers 1 and 3). The text counts layers and heads from 1,
-// as listings do.
+// followed by a place: "@L2" (layer 2), "@L1.3@H2" (head 2 of layers 1 and 3). Nothing may be given twice. The text counts
+// layers and heads from 1, as listings do.
 func ParseIntervention(text string) (v Intervention, err error) {
 	what, places, placed := strings.Cut(text, "@")
 	for _, s := range strings.Split(what, "+") {
@@ -240,10 +240,12 @@ func ParseIntervention(text string) (v Intervention, err error) {
 		switch {
 		case err != nil:
 			return v, fmt.Errorf("intervention %q: %w", text, err)
-		case s[0] == 'L':
+		case s[0] == 'L' && v.Layers == nil:
 			v.Layers = list
-		default:
+		case s[0] == 'H' && v.Heads == nil:
 			v.Heads = list
+		default:
+			return v, fmt.Errorf("intervention %q: @%c is given twice; several are joined by dots, as in @L1.3", text, s[0])
 		}
 	}
 	return v, nil
@@ -270,13 +272,13 @@ func (v *Intervention) parse(s string) error {
 	case key == "nothing" && value == "":
 	case key == "knockout" && value == "":
 		v.Knockout = true
-	case key == "lambda":
+	case key == "lambda" && v.Lambda == nil:
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil {
 			return fmt.Errorf("intervention %q: %q is not a factor", s, value)
 		}
 		v.Lambda = &f
-	case key == "second":
+	case key == "second" && value != "" && value[0] != ':' && v.Second == SecondAsIs:
 		kind, seed, seeded := strings.Cut(value, ":")
 		v.Second = Second(kind)
 		if seeded {
@@ -287,7 +289,7 @@ func (v *Intervention) parse(s string) error {
 			v.Seed = n
 		}
 	default:
-		return fmt.Errorf("intervention %q: want nothing, lambda=FACTOR, second=shuffled, second=averaged or knockout", s)
+		return fmt.Errorf("intervention %q: want nothing, lambda=FACTOR, second=shuffled, second=averaged or knockout, each once", s)
 	}
 	return nil
 }

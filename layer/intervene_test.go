@@ -44,7 +44,8 @@ func TestInterventionText(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "lambda", "lambda=", "lambda=x", "knockout=1", "nothing=1", "second=shuffled:", "second=shuffled:-1", "second=shuffled:x", "what", "knockout@", "knockout@L",
-		"knockout@X1", "knockout@L0", "knockout@L-1", "knockout@L1.", "knockout@L1..2", "knockout@Lx", "knockout@1", "knockout+", "knockout@L1@"} {
+		"knockout@X1", "knockout@L0", "knockout@L-1", "knockout@L1.", "knockout@L1..2", "knockout@Lx", "knockout@1", "knockout+", "knockout@L1@", "knockout@L1@L2", "knockout@H1@L2@H2", "lambda=0+lambda=1", "second=averaged+second=shuffled",
+		"second=", "second=:7", "knockout@L99999999999999999999", "knockout@L9223372036854775808"} {
 		if got, err := ParseIntervention(text); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
 		}
