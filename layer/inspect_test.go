@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/device/ref"
 	"antiphase/layer"
@@ -179,5 +180,87 @@ func TestReadersAgreeOnEdits(t *testing.T) {
 			}
 		}
 		m.Free()
+	}
+}
+
+// explaining computes the output of every head from its maps, λ and values.
+type explaining struct {
+	t      *testing.T
+	d      device.Device
+	edited bool // second maps are replaced, which the output before the norm does not show
+}
+
+func (e explaining) Hidden(int, tensor.Tensor) {}
+
+func (e explaining) Attention(v layer.View) {
+	read := func(x tensor.Tensor) []float64 {
+		out := make([]float64, x.Len())
+		device.ReadFloats(e.d, out, x)
+		return out
+	}
+	s := v.Shape
+	values, out, context := read(v.V), read(v.Out), read(v.Context)
+	r := v.RowReader(s.T)
+	defer r.Free()
+	for row := range s.B * s.T {
+		seq := row / s.T
+		for h := range s.Heads {
+			want := make([]float64, s.DV)
+			silent := true
+			for _, x := range r.Scores(h, seq, row%s.T) {
+				silent = silent && x == 0
+			}
+			for m := 0; m < v.Maps && !silent; m++ {
+				w := 1.0
+				if m == 1 {
+					w = -r.Lambda(row, h)
+				}
+				for i, x := range r.Map(h, m, seq, row%s.T, false) {
+					for c, y := range values[((seq*s.T+i)*s.Groups+v.Group(h, m))*s.DV:][:s.DV] {
+						want[c] += w * x * y
+					}
+				}
+			}
+			at := (row*s.Heads + h) * s.DV
+			for c, x := range want {
+				if !(math.Abs(out[at+c]-x) <= 1e-6) || !silent && !e.edited && !(math.Abs(context[at+c]-x) <= 1e-6) {
+					e.t.Fatalf("layer %d, row %d, head %d: output %g, before the norm %g, its maps give %g", v.Layer, row, h, out[at+c], context[at+c], x)
+				}
+			}
+		}
+	}
+}
+
+// The maps, λ and values that a layer shows are those that make its heads' outputs, also under interventions.
+func TestMapsExplainOutputs(t *testing.T) {
+	half := 0.5
+	for _, a := range layer.Archs() {
+		c := modeltest.Tiny(a.Name, 20, 16)
+		c.HeadNorm, c.Heads, c.KVHeads = layer.HeadNormOff, 4, 2
+		variants := []model.Config{c}
+		if a.Variants {
+			across := c
+			across.Pairing = layer.PairingAcross
+			variants = append(variants, across)
+		}
+		for _, c := range variants {
+			d := ref.New()
+			m := modeltest.New(t, d, c, layer.Memory{}, 5)
+			lists := [][]layer.Intervention{nil, {{Knockout: true, Layers: []int{1}, Heads: []int{2}}}}
+			if a.Maps == 2 {
+				lists = append(lists, []layer.Intervention{{Lambda: &half, Heads: []int{0, 3}}},
+					[]layer.Intervention{{Second: layer.SecondShuffled, Seed: 3}}, []layer.Intervention{{Second: layer.SecondAveraged, Heads: []int{1}}, {Knockout: true, Heads: []int{3}}})
+			}
+			for _, list := range lists {
+				if err := m.Intervene(list...); err != nil {
+					t.Fatal(err)
+				}
+				b := &model.Batch{B: 2, T: 7, IDs: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}}
+				if err := m.Inspect(b, explaining{t, d, len(list) > 0 && list[0].Second != layer.SecondAsIs}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.Free()
+		}
 	}
 }

@@ -27,10 +27,13 @@ type TileReader struct {
 	workers int
 }
 
+// tileRows is the number of the T rows of cols entries that are held at once: at least one and at most most.
+func tileRows(T, cols, most int) int { return min(T, max(1, min(most, tileEntries/cols))) }
+
 // TileReader returns a reader of whole maps.
 func (v View) TileReader() *TileReader {
 	T := v.Shape.T
-	r := &TileReader{v: v, rows: min(T, max(1, min(64, tileEntries/T)))}
+	r := &TileReader{v: v, rows: tileRows(T, T, 64)}
 	r.workers = max(1, min(runtime.GOMAXPROCS(0), r.rows*T/tileEntriesEach))
 	r.out = device.Empty(v.dev, v.dev.Types().Stat, r.rows, T)
 	r.lam = v.RowReader(1)

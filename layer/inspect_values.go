@@ -22,7 +22,7 @@ func (v View) ValueNorms(seq int) [][]float64 {
 // values calls f with the value [DV] of every position and group of a sequence; it is valid during the call.
 func (v View) values(seq int, f func(t, group int, x []float64)) {
 	T, cols := v.Shape.T, v.V.Cols
-	step := max(1, min(T, tileEntries/cols))
+	step := tileRows(T, cols, T)
 	buf := make([]float64, step*cols)
 	for t := 0; t < T; t += step {
 		n := min(step, T-t)

@@ -36,7 +36,7 @@ func TestSpreadAndPack(t *testing.T) {
 			got := make([]float32, len(x))
 			for from := 0; from < len(flat); from += piece {
 				to := min(from+piece, len(flat))
-				p.Pack(got[p.Packed(from):p.Packed(to)], flat[from:to], from)
+				p.Pack(got[p.Packed(from):p.Packed(to)], flat[from:to:to], from)
 			}
 			if !slices.Equal(got, x) {
 				t.Fatalf("%d×%d in pieces of %d: %v", p.Rows, p.Cols, piece, got)
@@ -93,8 +93,15 @@ func TestParamMemory(t *testing.T) {
 			}
 			ps.Alloc(d, m)
 			for _, g := range ps.Groups {
-				if m.Multiple > 1 && g.W.Cols%m.Multiple != 0 {
-					t.Errorf("a group of %d, want a multiple of %d", g.W.Cols, m.Multiple)
+				room := 0
+				for _, p := range g.Params {
+					room += p.Room()
+				}
+				if n := max(m.Multiple, 1); g.W.Cols%n != 0 || g.W.Cols < room || g.W.Cols-room >= n {
+					t.Errorf("a group of %d for %d, want the least multiple of %d", g.W.Cols, room, n)
+				}
+				if half := g.W.Type == tensor.BF16 && d.Types().Stat == tensor.F32; g.Master.Ok() && (g.Master.Type == tensor.I16) != half {
+					t.Errorf("masters of %s are %s", g.W.Type, g.Master.Type)
 				}
 				for _, p := range g.Params {
 					if want := p.Name == "a.m" || p.Name == "a.b.e" && m.DecayEmbeddings; g.Decay != want {
@@ -166,14 +173,31 @@ func TestZeroSums(t *testing.T) {
 	}
 }
 
+// Files state vectors with one dimension and everything else with two, whatever their sizes and ranks.
+func TestShapes(t *testing.T) {
+	for kind, vector := range map[Kind]bool{Matrix: false, Embedding: false, Gain: true, Bias: true, LambdaKind: true, LambdaMatrix: false} {
+		p := Param{Kind: kind, Rows: 1, Cols: 6}
+		want := []int{1, 6}
+		if vector {
+			want = []int{6}
+		}
+		if got := p.Shape(); !slices.Equal(got, want) {
+			t.Errorf("kind %d: shape %v, want %v", kind, got, want)
+		}
+		if p.keep(true, Run{2, 4}); !slices.Equal(p.Shape(), want) {
+			t.Errorf("kind %d: shape %v of a part, want %v", kind, p.Shape(), want)
+		}
+	}
+}
+
 // Values that masters elsewhere must know reach them, and the weights are what the optimiser's first update expects.
 func TestMastersElsewhere(t *testing.T) {
 	for _, d := range []device.Device{ref.New(), ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32}), ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})} {
 		ps := NewParamSet()
 		p := ps.Add(Param{Name: "m", Kind: Matrix, Rows: 2, Cols: 3})
 		ps.Alloc(d, Memory{Train: true, Master: true, Elsewhere: true})
-		x := []float32{1 + 1./4096, 2, 3, 4, 5, 6}
-		ps.Set(d, p, x) // nobody listens yet
+		x := []float32{1 + 1./4096, 2, 3, 4, 5 + 1./64, 6} // one in the middle between two numbers of bf16
+		ps.Set(d, p, x)                                    // nobody listens yet
 		var kept []float32
 		ps.Keep(func(q *Param, x []float32) {
 			if q == p {
@@ -184,7 +208,11 @@ func TestMastersElsewhere(t *testing.T) {
 		ps.Round(d)
 		w := make([]float32, 6)
 		device.ReadFloats(d, w, p.W)
-		if !slices.Equal(kept, x) || p.Master.Ok() || w[0] != 1 || w[1] != 2 || w[5] != 6 {
+		middle := float32(5) // the even one; the upper half of a split number is the one further from zero
+		if d.Types().Act == tensor.BF16 {
+			middle = 5 + 1./32
+		}
+		if !slices.Equal(kept, x) || p.Master.Ok() || w[0] != 1 || w[1] != 2 || w[4] != middle || w[5] != 6 {
 			t.Errorf("kept %v, weights %v, master %v", kept, w, p.Master.Ok())
 		}
 		ps.Free(d)

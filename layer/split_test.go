@@ -102,8 +102,17 @@ func TestCheckSplit(t *testing.T) {
 	if c.CheckSplit(1) != nil || c.CheckSplit(2) == nil {
 		t.Error("pairs of two groups can be split")
 	}
-	if got := divisors(12, 18); !slices.Equal(got, []int{1, 2, 3, 6}) {
-		t.Errorf("divisors %v", got)
+	for want, n := range map[string][]int{"[1 2 3 6]": {12, 18}, "[1 2 4]": {4, 8}, "[1 5]": {5, 5}, "[1]": {1, 4}, "[1 2]": {6, 4}} {
+		if got := fmt.Sprint(divisors(n...)); got != want {
+			t.Errorf("divisors of %v: %s, want %s", n, got, want)
+		}
+	}
+	for want, a := range map[string]*Arch{"tp=3 does not divide heads = 4; tp may be [1 2 4]": &plainArch,
+		"tp=3 does not divide heads (pairs, whose two maps stay on one rank) = 4; tp may be [1 2 4]": &diffArch} {
+		c := AttnConfig{Arch: a, Dim: 8, Heads: 4, Groups: 4, HeadDim: 4}
+		if err := c.CheckSplit(3); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 
@@ -113,6 +122,9 @@ type pair struct{ d device.Device }
 func (pair) Rank() int { return 0 }
 func (pair) Size() int { return 2 }
 func (p pair) AllReduce(x tensor.Tensor) error {
+	if !x.Dense() || x.Type != p.d.Types().Stat { // what no team could send
+		return fmt.Errorf("a sum over %v", x)
+	}
 	v := readAll(p.d, x)
 	for i := range v {
 		v[i] *= 2
@@ -146,6 +158,9 @@ func TestSharesAreSummed(t *testing.T) {
 				d.Copy(share, y)
 			}
 			s.end(p, y, share)
+			if err := s.Err(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 			again := readAll(d, y)
 			for i, x := range want {
 				if s != nil {

@@ -11,6 +11,19 @@ import (
 	"antiphase/tensor"
 )
 
+// The rows of a tile are as many as fit, and at least one, for any width.
+func TestTileRows(t *testing.T) {
+	for _, c := range []struct{ T, cols, most, want int }{
+		{1, 1, 64, 1}, {9, 9, 64, 9}, {63, 63, 64, 63}, {64, 64, 64, 64}, {65, 65, 64, 64}, {1 << 14, 1 << 14, 64, 64}, {1<<14 + 1, 1<<14 + 1, 64, 63},
+		{1 << 15, 1 << 15, 64, 32}, {1 << 20, 1 << 20, 64, 1}, {1<<20 + 1, 1<<20 + 1, 64, 1}, {1 << 22, 1 << 22, 64, 1},
+		{5, 12, 5, 5}, {1 << 18, 12, 1 << 18, (1 << 20) / 12}, {3, 1 << 21, 3, 1}, {1 << 18, 4, 1 << 18, 1 << 18},
+	} {
+		if got := tileRows(c.T, c.cols, c.most); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
 // Bits and granularities on both sides of what is allowed, and which of them make rows depend on each other.
 func TestLowbitBounds(t *testing.T) {
 	for _, x := range []struct {

@@ -81,6 +81,31 @@ func TestEverythingIsFreed(t *testing.T) {
 	}
 }
 
+// So does a rank's part of a split model, whether it has run a pass or not.
+func TestPartsAreFreed(t *testing.T) {
+	for name, c := range configs(t) {
+		c.Vocab = 20
+		if c.CheckSplit(2) != nil {
+			continue
+		}
+		for _, passes := range []int{0, 1, 2} {
+			d := &meagre{Device: ref.New(), left: math.MaxInt}
+			m, err := New(d, c, layer.Memory{Train: true, Split: layer.NewSplit(paper(2))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range passes {
+				if err := m.Backprop(batch(rand.New(rand.NewPCG(1, 2)), c, 1, 3), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if m.Free(); d.live != 0 {
+				t.Errorf("%s after %d passes: %d allocations are left", name, passes, d.live)
+			}
+		}
+	}
+}
+
 // Commit writes every page of keys and values of every layer, on the leading rank and on those that obey it, of the cache
 // that it names alone.
 func TestCommitTouchesAllPages(t *testing.T) {
