@@ -188,6 +188,24 @@ type explaining struct {
 	t      *testing.T
 	d      device.Device
 	edited bool // second maps are replaced, which the output before the norm does not show
+	normed bool // the output has a norm besides
+}
+
+// softmax checks that a map's logits are those of its probabilities before interventions.
+func (e explaining) softmax(v layer.View, r *layer.RowReader, raw tensor.Tensor, h, m, seq, row int) {
+	e.t.Helper()
+	v.Rows(raw, h, m, seq, row, false)
+	want := make([]float64, raw.Len())
+	device.ReadFloats(e.d, want, raw)
+	logits, sum := r.Map(h, m, seq, row, true)[:row+1], 0.0
+	for _, x := range logits {
+		sum += math.Exp(x)
+	}
+	for i, x := range logits {
+		if !(math.Abs(math.Exp(x)/sum-want[i]) <= 1e-6) {
+			e.t.Fatalf("layer %d, head %d, map %d, row %d: the logit %g of %g", v.Layer, h, m, row, x, want[i])
+		}
+	}
 }
 
 func (e explaining) Hidden(int, tensor.Tensor) {}
@@ -200,8 +218,9 @@ func (e explaining) Attention(v layer.View) {
 	}
 	s := v.Shape
 	values, out, context := read(v.V), read(v.Out), read(v.Context)
-	r := v.RowReader(s.T)
+	r, raw := v.RowReader(s.T), device.Empty(e.d, e.d.Types().Stat, 1, s.T)
 	defer r.Free()
+	defer e.d.Free(raw.Buf)
 	for row := range s.B * s.T {
 		seq := row / s.T
 		for h := range s.Heads {
@@ -211,6 +230,7 @@ func (e explaining) Attention(v layer.View) {
 				silent = silent && x == 0
 			}
 			for m := 0; m < v.Maps && !silent; m++ {
+				e.softmax(v, r, raw, h, m, seq, row%s.T)
 				w := 1.0
 				if m == 1 {
 					w = -r.Lambda(row, h)
@@ -223,7 +243,7 @@ func (e explaining) Attention(v layer.View) {
 			}
 			at := (row*s.Heads + h) * s.DV
 			for c, x := range want {
-				if !(math.Abs(out[at+c]-x) <= 1e-6) || !silent && !e.edited && !(math.Abs(context[at+c]-x) <= 1e-6) {
+				if !e.normed && !(math.Abs(out[at+c]-x) <= 1e-6) || !silent && !e.edited && !(math.Abs(context[at+c]-x) <= 1e-6) {
 					e.t.Fatalf("layer %d, row %d, head %d: output %g, before the norm %g, its maps give %g", v.Layer, row, h, out[at+c], context[at+c], x)
 				}
 			}
@@ -237,7 +257,9 @@ func TestMapsExplainOutputs(t *testing.T) {
 	for _, a := range layer.Archs() {
 		c := modeltest.Tiny(a.Name, 20, 16)
 		c.HeadNorm, c.Heads, c.KVHeads = layer.HeadNormOff, 4, 2
-		variants := []model.Config{c}
+		normed := c
+		normed.HeadNorm = layer.HeadNormAffine
+		variants := []model.Config{c, normed}
 		if a.Variants {
 			across := c
 			across.Pairing = layer.PairingAcross
@@ -256,7 +278,7 @@ func TestMapsExplainOutputs(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := &model.Batch{B: 2, T: 7, IDs: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}}
-				if err := m.Inspect(b, explaining{t, d, len(list) > 0 && list[0].Second != layer.SecondAsIs}); err != nil {
+				if err := m.Inspect(b, explaining{t, d, len(list) > 0 && list[0].Second != layer.SecondAsIs, c.HeadNorm != layer.HeadNormOff}); err != nil {
 					t.Fatal(err)
 				}
 			}

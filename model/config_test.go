@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -227,6 +228,28 @@ func TestFLOPs(t *testing.T) {
 	}
 	if f, b := (Config{Arch: "x"}).FLOPs(4); f != 0 || b != 0 {
 		t.Error("an unknown architecture has FLOPs")
+	}
+}
+
+// A bias on the attention's projections is a parameter of each, and nothing else has one.
+func TestBiases(t *testing.T) {
+	for _, a := range layer.Archs() {
+		for _, bias := range []bool{false, true} {
+			c := configs(t)[a.Name+"/base"]
+			c.Bias = bias
+			want, got := map[string]int{}, map[string]int{}
+			for _, p := range Table(c).List {
+				if name := strings.TrimSuffix(p.Name, "weight"); bias && (strings.HasSuffix(name, "attn.qkv.") || strings.HasSuffix(name, "attn.out.")) {
+					want[name+"bias"] = p.Rows
+				}
+				if p.Kind == layer.Bias || strings.HasSuffix(p.Name, "bias") {
+					got[p.Name] = p.Cols
+				}
+			}
+			if !maps.Equal(got, want) || bias && len(want) != 2*c.Layers {
+				t.Errorf("%s: biases %v, want %v", a.Name, got, want)
+			}
+		}
 	}
 }
 
