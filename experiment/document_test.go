@@ -53,10 +53,15 @@ func TestOrderAndLinks(t *testing.T) {
 func TestSharedRuns(t *testing.T) {
 	rows := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
 	other := slices.Concat(seeded(plain, "lm.loss", 1, 1.1, 1.2), seeded(v1, "lm.loss", 3, 3.1, 3.2))
-	e := &evidence{finals: map[string]*final{"a": newFinal(rows), "b": newFinal(rows), "c": newFinal(other)}, names: []string{"a", "b", "c"}}
+	longer := slices.Clone(rows) // with the same figures
+	for i := range longer {
+		longer[i].Tokens *= 2
+	}
+	e := &evidence{finals: map[string]*final{"a": newFinal(rows), "b": newFinal(rows), "c": newFinal(other), "d": newFinal(longer), "e": newFinal(rows)},
+		names: []string{"a", "b", "c", "d", "e"}}
 	list, links := e.found(&claims[0])
-	if len(list) != 2 || list[0].Verdict != Holds || list[1].Verdict != HoldsNot ||
-		!slices.Equal(links, []string{"[a](#a), the same runs in [b](#b)", "[c](#c)"}) {
+	if len(list) != 3 || list[0].Verdict != Holds || list[1].Verdict != HoldsNot || list[2].Verdict != Holds || !strings.Contains(list[2].Basis, "4M tokens") ||
+		!slices.Equal(links, []string{"[a](#a), the same runs in [b](#b), the same runs in [e](#e)", "[c](#c)", "[d](#d)"}) {
 		t.Errorf("%+v %q", list, links)
 	}
 	e.summary()
@@ -76,14 +81,17 @@ func TestWhatThereIs(t *testing.T) {
 	again, other := *needle, *needle
 	again.Measure, other.Measure = "needle.free", "attention.answer"
 	other.Task = &TaskInfo{Kind: "attention", Question: "r", Config: map[string]any{"lengths": []any{7.0}}}
-	rows = append(rows, *needle, again, other)
+	again.Command, other.Command = "", "antiphase compare diff"
+	bare, long := *needle, *needle
+	bare.Measure, bare.Task = "needle.bare", &TaskInfo{Kind: "needle", Question: "s"}
+	long.Measure, long.Task = "needle.long", &TaskInfo{Kind: "needle", Question: "l", Config: map[string]any{"lengths": []any{768.0}}}
+	rows = append(rows, bare, *needle, again, other, long)
 	f := newFinal(rows)
 	for what, x := range map[string][2]string{
 		"there":      {there(f), "transformer: 2 seeds (1, 2) at lr 1, diff: 1 seed (1) at lr 1; 2M tokens a run"},
-		"nothing":    {there(nil), "not run"},
 		"machines":   {machines(rows), "m; commit c. machine unknown; commit c. m; commit unknown."},
 		"commands":   {strings.Join(commands(rows), "; "), "antiphase compare transformer; antiphase compare diff"},
-		"lengths":    {lengths(rows), " Prompts with needles have 192 384 tokens."},
+		"lengths":    {lengths(rows), " Prompts with needles have 192 384, 768 tokens."},
 		"no needles": {lengths(rows[:6]), ""},
 	} {
 		if x[0] != x[1] {
@@ -95,12 +103,25 @@ func TestWhatThereIs(t *testing.T) {
 		"diff has 1 of 2 learning rates, no run of diff2"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := c.missing(nil); got != "missing" {
-		t.Errorf("%q", got)
+	lost := newFinal([]Row{at(plain, 0, 1, Finished, 0)}) // rows that no learning rate can be chosen by
+	for _, f := range []*final{nil, lost} {
+		if c.missing(f) != "missing" || there(f) != "not run" {
+			t.Errorf("%q, %q", c.missing(f), there(f))
+		}
 	}
 	c = cell{sides: []string{plain}, rates: 1, seeds: 2}
 	if got := c.missing(f); got != "complete" {
 		t.Errorf("%q", got)
+	}
+	for _, size := range []string{"small", "large"} {
+		for _, r := range seeded(plain, "lm.loss", 1) {
+			r.Size, r.Run, r.Tokens = size, size+r.Run, 7_000_000
+			rows = append(rows, r)
+		}
+	}
+	if got, want := there(newFinal(rows)), "tiny transformer: 2 seeds (1, 2) at lr 1, tiny diff: 1 seed (1) at lr 1, small transformer: 1 seed (1) at lr 1, "+
+		"large transformer: 1 seed (1) at lr 1; 2M or 7M tokens a run"; got != want || c.missing(newFinal(rows)) != "complete" {
+		t.Errorf("three sizes: %q, want %q; %q", got, want, c.missing(newFinal(rows)))
 	}
 }
 

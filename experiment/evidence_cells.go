@@ -111,16 +111,19 @@ func there(f *final) string {
 	if f == nil || len(f.rows) == 0 {
 		return "not run"
 	}
-	var parts []string
+	var parts, tokens []string
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			if seeds := f.seeds(size, arch); len(seeds) > 0 {
 				parts = append(parts, fmt.Sprintf("%s: %s (%s%s) at lr %g", f.side(size, arch), plural(len(seeds), "seed"),
 					listed(seeds), lostText(f, size, arch), f.best[[2]string{size, arch}]))
+				if n := big(float64(f.tokens(size))); !slices.Contains(tokens, n) {
+					tokens = append(tokens, n)
+				}
 			}
 		}
 	}
-	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), big(float64(f.tokens(f.sizes[0]))))
+	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), strings.Join(tokens, " or "))
 }
 
 // lostText is how many runs of a side diverged, "" if none did.
