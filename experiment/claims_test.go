@@ -189,6 +189,7 @@ func TestSeedsTable(t *testing.T) {
 		y.Values["diff"][i] = float64(i%2) - 0.5
 	}
 	archs := []string{"transformer", "diff"}
+	SeedsTable([][]Repeat{{y}}, archs) // changes nothing
 	got := SeedsTable([][]Repeat{nil, {x, y}}, archs)
 	want := `| plan | median (range) of | Transformer | DIFF | better in 9 of 10 seeds |
 |---|---|---|---|---|

@@ -129,6 +129,46 @@ func TestWhatCounts(t *testing.T) {
 		if got := (&claim{measure: x.measure}).counts(x.experiment); got != x.want {
 			t.Errorf("%s of %s counts: %v", x.measure, x.experiment, got)
 		}
+		rows := slices.Concat(seeded(plain, x.measure, 3, 3, 3), seeded(v1, x.measure, 1, 1, 1))
+		list, links := written(map[string][]Row{x.experiment: rows}).found(&claim{arch: v1, than: plain, measure: x.measure})
+		if want := map[bool]int{true: 1}[x.want]; len(list) != want || len(links) != want {
+			t.Errorf("%s of %s: %+v", x.measure, x.experiment, list)
+		}
+	}
+}
+
+// Where all runs of a side diverged, a claim counts as run if others of the experiment have its measure, or nothing can say
+// what they would have measured.
+func TestLostMeasures(t *testing.T) {
+	failed := func(arch string) Row {
+		r := at(arch, 1, 1, Failed, 60)
+		r.Run = arch + "-s1"
+		return r
+	}
+	ended := at(plain, 1, 1, Finished, 2)
+	ended.Run = "transformer-s1"
+	half := append(seeded(plain, "lm.loss", 1), ended, failed(v1))
+	again, later := at(plain, 2, 1, Failed, 60), at(plain, 2, 2, "lm.loss", 1) // of the rate that was not chosen
+	again.Run, later.Run, ended.Run = "transformer-2-s1", "transformer-2-s2", "transformer-2-s2"
+	for _, x := range []struct {
+		what    string
+		rows    []Row
+		measure string
+		want    int
+	}{
+		{"one side, measured", half, "lm.loss", 1}, {"one side, not measured", half, "lm.others", 0},
+		{"both sides", []Row{failed(plain), failed(v1)}, "lm.others", 1}, {"a side is missing", []Row{failed(v1)}, "lm.others", 0},
+		{"measured at another rate", []Row{failed(plain), failed(v1), again, later, ended}, "lm.loss", 1},
+		{"no measure", []Row{failed(plain), failed(v1)}, "", 0},
+	} {
+		c := &claim{arch: v1, than: plain, measure: x.measure}
+		if x.measure == "" {
+			c = &claim{why: "too large"}
+		}
+		list, links := written(map[string][]Row{"a": x.rows}).found(c)
+		if len(list) != x.want || len(links) != x.want || x.want > 0 && (list[0].Figure != "–" || list[0].Verdict != Unclear || links[0] != "[a](#a)") {
+			t.Errorf("%s: %+v %q", x.what, list, links)
+		}
 	}
 }
 

@@ -28,7 +28,10 @@ func TestEvaluationOfRows(t *testing.T) {
 	r.Floors, r.Detail, r.Items = map[string]float64{"copy": 0.25}, json.RawMessage(`{"a":1}`), []float64{1, 0}
 	free := *r
 	free.Measure, free.Metric, free.Label, free.Value, free.Detail = "needle.free", "free", "anywhere, %", 0.75, nil
-	e := newFinal(append(rows, free)).eval
+	probe, alone := *r, *r // a curve over training, and a number without a question, are no scores
+	probe.Measure, probe.Metric = "probe.needle.bound", ""
+	alone.Measure, alone.Task = "other.bound", nil
+	e := newFinal(append(rows, free, probe, alone)).eval
 	if e.Machine != "m" || e.Commit != "c" || e.Seed != 20 || e.Date != "" || len(e.Models) != 1 || len(e.Models[0].Results) != 1 {
 		t.Fatalf("%+v", e)
 	}
@@ -115,15 +118,15 @@ func TestSizesAreSeparate(t *testing.T) {
 	add("tiny", plain, 1, 1, 5)
 	add("tiny", plain, 2, 1, 6)
 	add("tiny", v1, 1, 3, 6)
-	add("small", plain, 2, 1, 3)
-	add("small", plain, 1, 1, 2)
+	add("small", plain, 1, 1, 3)
+	add("small", plain, 2, 1, 2)
 	f := newFinal(rows)
 	want := `[["tiny" "transformer" "1" "2 1" "5.0000" "▸"] ["tiny" "transformer" "2" "1" "6.0000" ""] ["tiny" "diff" "1" "3" "6.0000" "▸"] ` +
-		`["small" "transformer" "1" "1" "2.0000" "▸"] ["small" "transformer" "2" "1" "3.0000" ""]]`
+		`["small" "transformer" "1" "1" "3.0000" ""] ["small" "transformer" "2" "1" "2.0000" "▸"]]`
 	if got := fmt.Sprintf("%q", f.tuning.grid().Rows[1:]); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got, want := there(f), "tiny transformer: 2 seeds (1, 2) at lr 1, tiny diff: 1 seed (3) at lr 1, small transformer: 1 seed (1) at lr 1; 1M tokens a run"; got != want {
+	if got, want := there(f), "tiny transformer: 2 seeds (1, 2) at lr 1, tiny diff: 1 seed (3) at lr 1, small transformer: 1 seed (1) at lr 2; 1M tokens a run"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	lead := f.lead()

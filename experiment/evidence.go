@@ -198,7 +198,7 @@ func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 			out, links = append(out, v), append(links, link(name))
 		}
 	}
-	if len(out) == 0 && c.measure != "" {
+	if len(out) == 0 {
 		return e.lost(c)
 	}
 	return out, links

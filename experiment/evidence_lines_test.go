@@ -50,12 +50,16 @@ func TestSectionOfAnExperiment(t *testing.T) {
 	for i := range rows {
 		rows[i].Machine, rows[i].Commit = "a <machine>", "c0ffee"
 	}
+	slow := at(plain, 2, 1, heldOut, 9) // another rate, tried elsewhere
+	slow.Run, slow.Machine, slow.Commit, slow.Command = "transformer-slow", "another", "decade", "antiphase compare --lr 2"
+	rows = append(rows, slow)
 	e := written(map[string][]Row{"small-text": rows})
 	e.experiment("small-text", rows)
 	got := e.String()
 	at := -1
-	for _, want := range []string{"## small-text\n\n", "Of the plan: incomplete, 6 of 15 runs: ", "Finished so far: transformer: 3 seeds (1, 2, 3) at lr 1, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n",
-		"```sh\nantiphase compare transformer\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare diff\n```\n\n", "a &lt;machine>; commit c0ffee. One learning rate was tried",
+	for _, want := range []string{"## small-text\n\n", "Of the plan: incomplete, 7 of 15 runs: ", "Finished so far: transformer: 3 seeds (1, 2, 3) at lr 1, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n" +
+		"```sh\nantiphase compare transformer\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare diff\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare --lr 2\n```\n\n" +
+		"a &lt;machine>; commit c0ffee. another; commit decade. The learning rate of each architecture is the one with the best held-out loss;",
 		"Runs compared. The held-out loss", "| run | parameters | tokens | held-out loss while training |", "|---|---|---|---|---|---|---|\n", "| transformer-s1 | 0 | 2M | 1.0000 |", "| diff-s3 |"} {
 		i := strings.Index(got, want)
 		if i < 0 || i < at {

@@ -14,7 +14,7 @@ import (
 
 // Measures over seeds count a seed once every architecture has it, and a verdict shows this run's own figures.
 func TestRepeatsByHand(t *testing.T) {
-	rows := slices.Concat(seeded(plain, "lm.loss", 3, 4, 5), seeded(v1, "lm.loss", 1, 2))
+	rows := slices.Concat(seeded(plain, "lm.loss", 3, 4.00000349, 5), seeded(v1, "lm.loss", 1, 2))
 	for i := range rows {
 		r := &rows[i]
 		r.Steps, r.Machine, r.Commit, r.Better = 30, "m", "c", eval.Lower
@@ -42,6 +42,11 @@ func TestRepeatsByHand(t *testing.T) {
 	if lead, list := Repeated([]Repeat{known}, tied, []string{v1, plain}); len(list) != 1 || !strings.HasPrefix(list[0].Basis, "this run: not seen") || !strings.Contains(lead, "shows 0") {
 		t.Errorf("a tie: %q %+v", lead, list)
 	}
+	other := known // the first side is the better one
+	other.Values = map[string][]float64{plain: known.Values[v1], v1: known.Values[plain]}
+	if _, list := Repeated([]Repeat{other}, rows, archs); len(list) != 1 || list[0].Claim != "the Transformer has a lower held-out loss than DIFF" || list[0].Figure != "3 against 1" || list[0].Basis != "this run: not seen; over seeds 2 to 2 against 3 to 3" {
+		t.Errorf("the other side: %+v", list)
+	}
 	nine := known
 	nine.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: append(slices.Repeat([]float64{2}, 9), 4)}
 	if _, list := Repeated([]Repeat{nine}, rows, archs); len(list) != 1 || list[0].Source != "held in 9 of 10 seeds" {
@@ -62,7 +67,7 @@ func TestRepeatsByHand(t *testing.T) {
 	if lead, list := Repeated(nil, rows, archs); list != nil || !strings.Contains(lead, "was not measured for this plan") {
 		t.Errorf("nothing is known: %q %+v", lead, list)
 	}
-	if got := (&Repeat{Values: map[string][]float64{v1: {0.3, 0.1, 0.2, 0.4}}}).spread(v1, true); got != "25.0 (10.0 to 40.0)" {
+	if got := (&Repeat{Values: map[string][]float64{v1: {0.3, 0.1, 0.2, 0.9}}}).spread(v1, true); got != "25.0 (10.0 to 90.0)" {
 		t.Errorf("%q", got)
 	}
 	if got := (&Repeat{}).spread(v1, true); got != "–" {
@@ -136,6 +141,39 @@ func TestOneExperiment(t *testing.T) {
 		if (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || !strings.Contains(err.Error(), "diff-s1")) {
 			t.Errorf("%s: %v, want %q", what, err, x.says)
 		}
+	}
+	rows := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 1), seeded(v2, "lm.loss", 1))
+	for i := range rows {
+		if rows[i].Arch != plain {
+			rows[i].Data = "a" // the first rows are of an older version
+		}
+		if rows[i].Arch != v1 && rows[i].Measure == "lm.loss" {
+			rows[i].Task = &TaskInfo{Question: "q"} // and one run was not asked
+		}
+	}
+	if err := oneExperiment(rows); err != nil {
+		t.Error(err)
+	}
+	second := rows[1] // of one run
+	second.Task = &TaskInfo{Question: "p"}
+	for _, rows := range [][]Row{append(slices.Clone(rows), second), append([]Row{second}, rows...)} {
+		if err := oneExperiment(rows); err == nil || !strings.Contains(err.Error(), "diff2-s1 and transformer-s1 are both of experiment x, but were asked different questions for lm.loss") {
+			t.Errorf("a run was asked twice: %v", err)
+		}
+	}
+	last := rows[1]
+	last.Measure, last.Value = Finished, 2
+	done := []Row{rows[0], rows[1], last}
+	for i := range 3 { // runs of one name
+		r := done[i]
+		r.Experiment = "y"
+		done = append(done, r)
+	}
+	if err := wholeRuns(done); err != nil {
+		t.Error(err)
+	}
+	if err := wholeRuns(done[:5]); err == nil || !strings.Contains(err.Error(), "the 2 rows of y transformer-s1 are not those of one finished run") {
+		t.Error(err)
 	}
 }
 

@@ -98,6 +98,11 @@ func TestFinalByHand(t *testing.T) {
 		}
 	}
 	f := newFinal(rows)
+	named := slices.Clone(rows[:1])
+	named[0].Experiment = "another"
+	if n := len(unique(append(named, rows...))); n != 1+3*4 {
+		t.Errorf("%d rows of two experiments whose runs have the same names", n)
+	}
 	var got []string
 	for _, r := range f.rows {
 		got = append(got, fmt.Sprintf("%s %s %g", r.Run, r.Measure, r.Value))
