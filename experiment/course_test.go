@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,5 +148,18 @@ func TestSlow(t *testing.T) {
 		if got != x.slow || len(Slow(x.list)) != len(x.slow) {
 			t.Errorf("%s: %q is slow, want %q", name, got, x.slow)
 		}
+	}
+	enough := func(r *prospect) { r.steps = enoughSteps }
+	runs := slices.Concat(of(1, "a", enough, quick(3), flops(7)), of(1, "a", enough, quick(2)), of(1, "a", enough, quick(4)), of(1, "a", quick(1)), // too few steps
+		of(1, "b", enough), of(1, "a", size("l"), enough, quick(9)))
+	if got, want := speeds(runs), []Speed{{"s", "a", 7, 2}, {"l", "a", 10, 9}}; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v: that of the fastest step", got, want)
+	}
+	runs = slices.Concat(of(1, "b", done(9, 30), past(8), start(4)), of(1, "a", done(9, 30), past(8)), of(1, "b", size("l"), done(9, 30)))
+	want := slices.Clone(runs)
+	want[0].perToken, want[0].quick, want[0].past, want[0].judge = 0.5, 0.5, 0, 0
+	x := slow{Speed: Speed{Size: "s", Arch: "b"}, usual: 0.5}
+	if got := x.usually(runs); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

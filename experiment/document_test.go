@@ -131,7 +131,7 @@ func scored(arch, tuned string, scores ...float64) (rows []Row) {
 		for _, m := range []string{heldOut, "needle.bound N=4 R=2"} {
 			r := at(arch, float64(i+1), 1, m, 2-0.25*float64(i))
 			r.Run, r.Tuned = fmt.Sprintf("%s-%d", arch, i), tuned
-			if m != heldOut {
+			if r.Better, r.Label = eval.Lower, "held-out loss at the end of training, nats/token"; m != heldOut {
 				r.Value, r.StdErr, r.Better, r.Label = score, 0.01, eval.Higher, "number beside its key, %"
 				r.Floors = map[string]float64{"copy": 0.25}
 			}
@@ -195,7 +195,7 @@ func TestGridByHand(t *testing.T) {
 			t.Errorf("%q, want %q", got, x.want)
 		}
 	}
-	f := newFinal(append(scored(plain, "", 0.5), scored(v1, "", 0.5, 0.6)...))
+	f := newFinal(slices.Concat(scored(plain, "", 0.5), scored(v1, "", 0.5, 0.6), scored(v2, "", 0.5)))
 	if got := f.untuned("tiny", plain, v1); got != "learning rates tried: 1 of transformer, 2 of diff" {
 		t.Errorf("%q", got)
 	}
@@ -246,13 +246,26 @@ func TestBundles(t *testing.T) {
 	if list := newFinal(rows).bundles(); list[0].Floor != nil || !list[0].Share || strings.Contains(list[0].Note, "Dashed") {
 		t.Errorf("a single needle: %+v", list[0])
 	}
+	rows = nil
+	for _, r := range slices.Concat(probed(plain, 1e6), probed(v1, 1e6), probed(v2, 1e6)) {
+		small := r
+		small.Size, small.Run = "small", "small-"+r.Run
+		rows = append(rows, r, small)
+	}
+	list = newFinal(rows).bundles()
+	for i, side := range list[0].Sides { // every size and architecture has a colour of its own
+		if side.Place != i || len(list[0].Sides) != 6 {
+			t.Errorf("place %d of %d: %+v", i, len(list[0].Sides), side)
+		}
+	}
 }
 
 // What a page says first: sides with their seeds, the count of verdicts, runs that diverged, and that one seed is few.
 func TestLead(t *testing.T) {
 	three := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
 	const one = " With one seed errors are over questions alone: they say nothing about another seed."
-	failed := at(v1, 1, 9, Failed, 3)
+	failed, others := at(v1, 1, 9, Failed, 3), at(plain, 1, 9, Failed, 3)
+	failed.Run, others.Run = "diff-s9", "transformer-s9"
 	wide := slices.Clone(three)
 	for i := range wide {
 		if wide[i].Parameters = 100; wide[i].Arch == v1 {
@@ -273,6 +286,8 @@ func TestLead(t *testing.T) {
 			"Unequal parameters: diff has 90, transformer 100 (−10.0 %)."},
 		{"diverged", append(slices.Clone(three), failed),
 			"transformer (3 seeds), diff (4 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. 1 run diverged."},
+		{"both diverged", append(slices.Clone(three), failed, others),
+			"transformer (4 seeds), diff (4 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. 2 runs diverged."},
 	} {
 		if got := newFinal(x.rows).lead(); got != x.want {
 			t.Errorf("%s: %q, want %q", x.what, got, x.want)

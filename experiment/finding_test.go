@@ -188,6 +188,8 @@ func TestFigureByKind(t *testing.T) {
 		{claim{percent: true, unit: "nats"}, finding{diff: 0.125, low: 0.1, high: 0.15, arch: 0.5, than: 0.375,
 			floors: map[string]float64{"copy": 0.25, "chance": 0.011, "all": 1}},
 			"50.0 against 37.5, chance 1.1, copy 25.0: +12.5 [+10.0, +15.0] points"},
+		{claim{unit: "nats"}, finding{diff: 0.125, low: 0.1, high: 0.15, arch: 0.5, than: 0.375, floors: map[string]float64{"chance": 0.25}},
+			"0.500 against 0.375, chance 25.0: +0.125 [+0.100, +0.150] nats"},
 		{claim{ratio: true, unit: "tokens/s"}, finding{diff: 0.9, low: 0.8, high: 1.05, arch: 45_000, than: 50_000},
 			"45k against 50k: ×0.90 [×0.80, ×1.05]"},
 		{claim{unit: "nats"}, finding{diff: -0.1, low: -inf, high: inf, arch: 1.5, than: 1.6},

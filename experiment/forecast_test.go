@@ -79,6 +79,8 @@ func TestForecast(t *testing.T) {
 		"judging is added": {slices.Concat(of(1, "a", done(1, 30)), of(1, "a", during(50, 1)), of(1, "a")), 0, 1, 180. / 390, 210},
 		// b is twice as slow, so its judging is taken to be.
 		"judging of a side that has none yet": {slices.Concat(of(1, "a", done(1, 30)), of(1, "b", during(0, 2))), 0, 1, 130. / 390, 260},
+		"judging of a side twice as fast":     {slices.Concat(of(1, "a", done(4, 30)), of(1, "b", during(0, 2))), 0, 1, 430. / 645, 215},
+		"a side that was never started":       {slices.Concat(of(1, "a", done(1, 0), start(5)), of(1, "b")), 0, 1, 0.5, 105},
 		"being judged":                        {slices.Concat(of(1, "a", done(1, 30)), of(1, "a", asked(10))), 0, 1, 240. / 260, 20},
 		"being judged for long":               {slices.Concat(of(1, "a", done(1, 30)), of(1, "a", asked(50))), 0, 1, 1, 0},
 		"starting":                            {slices.Concat(of(1, "a", done(1, 0), start(5)), of(1, "a")), 0, 1, 0.5, 105},

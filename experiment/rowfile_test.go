@@ -47,13 +47,25 @@ func TestRowFile(t *testing.T) {
 		}
 	}
 	long := sharing()[:1]
-	long[0].Command, long[0].Items = `antiphase compare <a> & "b"`, make([]float64, 1<<16) // a line of 128 KiB, and signs as they are
+	long[0].Command, long[0].Note = `antiphase compare <a> & "b"`, strings.Repeat("long ", 1<<18) // over 1 MiB, and signs as they are
 	text, err := Encode(long)
 	if err != nil || !bytes.Contains(text, []byte(`compare <a> & \"b\"`)) {
 		t.Errorf("%.300s, %v", text, err)
 	}
 	if got, err := ReadRows(bytes.NewReader(text)); err != nil || !reflect.DeepEqual(got, long) {
 		t.Errorf("a long line: %v", err)
+	}
+	described := make([]Row, 0, 8) // a question in two ways, each of them twice in turn, then each again
+	for i, way := range []int{1, 2, 1, 2, 2, 1, 1, 2} {
+		r := rows[i%2]
+		r.Curve, r.Measure, r.Task = nil, "m", &TaskInfo{Kind: "lm", Question: "q", Place: way, Config: map[string]any{"length": float64(way)}}
+		described = append(described, r)
+	}
+	if text, err = Encode(described); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadRows(bytes.NewReader(text)); err != nil || !reflect.DeepEqual(got, described) {
+		t.Errorf("two ways to describe a question: %+v, %v", got, err)
 	}
 	var old bytes.Buffer
 	for _, r := range rows {

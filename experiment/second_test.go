@@ -165,14 +165,16 @@ func TestFits(t *testing.T) {
 		"other tokens": {func(x *Row) { x.Tokens++ }, Finished, true, "1025 tokens there"}, "other text": {func(x *Row) { x.Data = "b" }, Finished, true, "(set b, here a)"},
 		"text that nobody noted": {func(x *Row) { x.Data = "" }, Finished, true, ""}, "other parameters": {func(x *Row) { x.Parameters = 7 }, Finished, true, fmt.Sprintf("had 7 parameters there, %d here", r.parameters())},
 		"another choice": {func(x *Row) { x.Tuned = "lm.loss" + orLoss }, Finished, true, "was chosen by lm.loss there: --tune-by"},
-		"no tasks":       {func(*Row) {}, Finished, false, `was not asked "lm pieces=8" there`}, "diverged": {func(*Row) {}, Failed, false, ""}, "cut": {func(*Row) {}, "lm.loss", true, "not those of one finished run"},
+		"no tasks":       {func(*Row) {}, Finished, false, `was not asked "lm pieces=8" there`}, "diverged": {func(*Row) {}, Failed, false, ""}, "diverged late": {func(*Row) {}, Failed, true, ""}, "cut": {func(*Row) {}, "lm.loss", true, "not those of one finished run"},
 	} {
 		base := Row{origin: origin{Experiment: s.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Parameters: r.parameters(), Steps: 8, Tokens: 8 * 4 * 32, Data: "a"}}
 		x.change(&base)
 		var rows []Row
 		for _, m := range []string{"lm.loss", "outliers.logits_max"} {
 			if row := base; x.tasks {
-				row.Measure = m
+				if row.Measure = m; x.last == Failed {
+					row.Measure = "curve.train_loss"
+				}
 				rows = append(rows, row)
 			}
 		}
