@@ -49,6 +49,15 @@ func TestTokenizerOfAnExperiment(t *testing.T) {
 	if made(r) != first {
 		t.Error("the named file is not used")
 	}
+	earlier := dir
+	dir = t.TempDir()
+	r.Tokenizer.Path, r.Tokenizer.Vocab = "", 320
+	made(r)
+	for path, want := range map[string]int{filepath.Join(dir, "tokenizer.json"): 320, filepath.Join(earlier, "tokenizer.json"): 320, "bytes": 320, "": 0} {
+		if s := (&Spec{Tokenizer: path}); s.Resolve() != nil || s.Vocab != want || s.Format != specFormat {
+			t.Errorf("the models' vocabulary with %q: %+v", path, s)
+		}
+	}
 	r.Tokenizer.Path = filepath.Join(dir, "none.json")
 	if _, err := makeTokenizer(t.Context(), dir, r, &train.Options{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)

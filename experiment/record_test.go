@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -82,8 +83,27 @@ func TestTrainingRows(t *testing.T) {
 	if got := by["curve.train_loss"].Curve; len(got) != 9 || got[2] != [2]float64{300, 3} {
 		t.Errorf("losses: %v", got)
 	}
-	if rows, _ := recorded(t, 3, "", steps...); rows[7].Measure != sharedSpeed || !strings.Contains(rows[7].Label, "3 runs") {
-		t.Errorf("with three runs at once: %+v", rows[7])
+	for _, n := range []int{2, 3} {
+		if rows, _ := recorded(t, n, "", steps...); rows[7].Measure != sharedSpeed || rows[7].Label != fmt.Sprintf("training speed with %d runs on the device, tokens/s", n) {
+			t.Errorf("with %d runs at once: %+v", n, rows[7])
+		}
+	}
+	for n := 1; n <= 9; n++ { // the last quarter has at least one step; of two in the middle the faster counts
+		var steps []metrics.Row
+		late := 0.0
+		for i := range n {
+			steps = append(steps, step(i+1, 1, 1, float64(i*i), float64(10*n-i), 0))
+			if 4*(i+1) > 3*n {
+				late += float64(i*i) / math.Ceil(float64(n)/4)
+			}
+		}
+		rows, _ := recorded(t, 1, "", steps...)
+		for _, r := range rows {
+			want := map[string]float64{trainSpeed: float64(10*n - (n-1)/2), "train.grad_norm_late": short(late)}[r.Measure]
+			if want != 0 && r.Value != want {
+				t.Errorf("%d steps: %s is %g, want %g", n, r.Measure, r.Value, want)
+			}
+		}
 	}
 	for what, x := range map[string]struct {
 		note  string
