@@ -117,6 +117,21 @@ func TestGridOrder(t *testing.T) {
 	if got := names(s.Grid(none)); len(got) != 4 || s.TuningRuns() != 0 {
 		t.Errorf("of one rate: %q, %d to tune", got, s.TuningRuns())
 	}
+	s.Sizes, s.LRs = []string{"nano", "small"}, nil
+	runs, err := s.Grid(none)
+	if err != nil || len(runs) != 8 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	rate := map[string]float64{}
+	for _, r := range runs { // without --lr each size has its own
+		own, err := recipe.Named(r.Size, plain)
+		if rate[r.Size] = r.LR; err != nil || r.LR != own.Optim.LR || r.Recipe.Optim.LR != r.LR {
+			t.Errorf("%s has the rate %g, its recipe %g (%v)", r.Name(), r.LR, own.Optim.LR, err)
+		}
+	}
+	if rate["nano"] == rate["small"] {
+		t.Error("both sizes have one rate: take others here")
+	}
 	l := &lab{Options: Options{Rank: 1, Ranks: 3}, spec: s}
 	if got := names(l.mine(make([]Run, 8)), nil); len(got) != 3 {
 		t.Errorf("the second of three processes has %d of 8 runs", len(got))
@@ -152,7 +167,7 @@ func TestAsks(t *testing.T) {
 
 // A variant's parts and what is wrong with one.
 func TestVariantParts(t *testing.T) {
-	for v, want := range map[Variant]string{"a diff x=1 y=2": "", "a diff": "want NAME ARCH KEY=VALUE", "a dif x=1": "--variant: a: ", "a diff x": `"x" is not a setting`,
+	for v, want := range map[Variant]string{"a diff x=1 y=2": "", "a diff": "want NAME ARCH KEY=VALUE", "a dif x=1": "--variant: a: ", "a diff x": `"x" is not a setting`, "a diff x=1 y": `"y" is not a setting`,
 		"a/b diff x=1": "name of a folder", "a:b diff x=1": "name of a folder", ".. diff x=1": "name of a folder"} {
 		name, arch, set, err := v.parts()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

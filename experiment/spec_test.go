@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,17 +126,23 @@ func TestVariant(t *testing.T) {
 func TestTasksAreRehearsed(t *testing.T) {
 	d := oneThread(t)
 	for _, c := range []struct {
-		task Ask
-		says string
+		task  Ask
+		probe bool
+		says  string
 	}{
-		{"needle lengths=64 haystack=no-such-file", "haystack"},
-		{"needle lengths=64 needles=4", "no room for 4 needles"},
-		{"lm text=no-such-file", "no-such-file"},
+		{"needle lengths=64 haystack=no-such-file", false, "haystack"},
+		{"needle lengths=64 needles=4", false, "no room for 4 needles"},
+		{"lm text=no-such-file", false, "no-such-file"},
+		{"lm text=no-such-file", true, "no-such-file"},
 	} {
 		dir := filepath.Join(t.TempDir(), "x")
 		s := nanoSpec(4)
-		good := s.Tasks
-		s.Tasks = append(s.Tasks[:len(s.Tasks):len(s.Tasks)], c.task)
+		good, probes := s.Tasks, s.Probes
+		if c.probe {
+			s.Probes = append(slices.Clone(probes), c.task)
+		} else {
+			s.Tasks = append(slices.Clone(good), c.task)
+		}
 		_, err := Work(context.Background(), s, options(dir, d))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: want an error that says %q, got %v", c.task, c.says, err)
@@ -143,7 +150,7 @@ func TestTasksAreRehearsed(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "runs")); err == nil {
 			t.Errorf("%s: a run has begun", c.task)
 		}
-		s.Tasks = good
+		s.Tasks, s.Probes = good, probes
 		if err := admit(dir, s); err != nil {
 			t.Errorf("the folder does not take other tasks before its first run: %v", err)
 		}
