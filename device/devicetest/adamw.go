@@ -61,7 +61,8 @@ func adamwCases() (all []*Case) {
 			adamwCase(adamwSpec{n: n, kind: act, master: true, gradSq: math.NaN()}),
 			adamwCase(adamwSpec{n: n, kind: stat, maxNorm: 1, gradSq: math.Inf(1)}))
 	}
-	return all
+	const tiles = 40001 // several of every device's
+	return append(all, adamwCase(adamwSpec{n: tiles, kind: stat, maxNorm: 1, gradSq: 9}), adamwCase(adamwSpec{n: tiles, kind: act, master: true, round: true}))
 }
 
 // adamwExtra: W is its master rounded once, to its dtype or to bf16 values.

@@ -18,6 +18,9 @@ func addCases() (all []*Case) {
 			all = append(all, addCase(dst, src, s[0], s[1]))
 		}
 	})
+	for _, s := range edges {
+		all = append(all, addCase(act, act, s[0], s[1]), addCase(stat, act, s[0], s[1]))
+	}
 	return all
 }
 

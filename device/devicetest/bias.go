@@ -20,7 +20,7 @@ func biasBackwardCase(n, c int) *Case {
 }
 
 func biasCases() (all []*Case) {
-	for _, s := range [][2]int{{1, 1}, {7, 13}, {65, 64}, {200, 129}, {3, 1000}} {
+	for _, s := range [][2]int{{1, 1}, {7, 13}, {65, 64}, {200, 129}, {3, 1000}, large[1], {0, 7}, {3, 0}} {
 		all = append(all, addBiasCase(s[0], s[1]), biasBackwardCase(s[0], s[1]))
 	}
 	return all

@@ -68,6 +68,12 @@ type arg struct {
 	perCol     int // columns of one unit
 }
 
+// large are shapes of several tiles on every device: many rows, and rows that are longer than a tile.
+var large = [][2]int{{260, 130}, {2, 20003}}
+
+// edges are large and shapes without rows or without columns.
+var edges = append([][2]int{{0, 7}, {3, 0}}, large...)
+
 func newCase(format string, a ...any) *Case {
 	return &Case{name: fmt.Sprintf(format, a...), args: make([]arg, 1), slack: 1}
 }

@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"math"
+	"testing"
 
 	"antiphase/device"
 	"antiphase/tensor"
@@ -102,6 +103,25 @@ func classifyCases() (all []*Case) {
 	}
 	all = append(all, classifyPartsCase(7, 33, 16, 3, false, 0), classifyPartsCase(7, 33, 16, 2, true, 100))
 	return append(all, classifyCase(9, 33, 16, true, true))
+}
+
+// classifyExtra: a target that is no class is a fault, and its row is as one without a target; one that another rank has
+// is a fault where classes are not split.
+func classifyExtra(t *testing.T, d device.Device) {
+	for _, id := range []float64{-3, device.Elsewhere, 13, 14} {
+		cases := []*Case{classifyCase(7, 13, 5, false, false), classifyCase(7, 13, 5, true, false)}
+		if id != device.Elsewhere {
+			cases = append(cases, classifyPartCase(7, 13, 5), classifyPartsCase(7, 13, 5, 2, true, 0))
+		}
+		for _, c := range cases {
+			for i := range c.args {
+				if c.args[i].name == "Targets" {
+					given(5, 0, -1, 12, id, 1, 2)(&c.args[i])
+				}
+			}
+			c.faulty(t, d)
+		}
+	}
 }
 
 func classifyBench() []*Case { return []*Case{classifyCase(256, 8192, 512, true, false)} }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"antiphase/device"
+	"antiphase/device/ref"
 	"antiphase/tensor"
 )
 
@@ -222,6 +223,25 @@ func (c *Case) mustPanic(t *testing.T, p *placed, i int, wrong tensor.Tensor) {
 	} else if !strings.Contains(text, wrong.String()) {
 		t.Errorf("%s %v instead of %v: the panic does not show it: %s", c.args[i].name, wrong, p.x[i], text)
 	}
+}
+
+// faulty runs a case with a fault that the next Sync tells, once. What is written is what ref writes.
+func (c *Case) faulty(t *testing.T, d device.Device) {
+	t.Helper()
+	v, oracle := c.factors(d), ref.New()
+	truth, p := c.place(oracle, v, false), c.place(d, v, true)
+	for _, x := range []*placed{truth, p} {
+		if c.bind(x.x)(x.d); x.d.Sync() == nil {
+			t.Errorf("%s: gave no fault", c.name)
+		}
+		if err := x.d.Sync(); err != nil {
+			t.Errorf("%s: the fault was told twice: %v", c.name, err)
+		}
+	}
+	p.untouched(t)
+	c.compare(t, p, truth)
+	p.free()
+	truth.free()
 }
 
 // fused runs a case with the named arguments as adjacent columns of one tensor, as a fused projection and its gradient

@@ -30,6 +30,9 @@ func copyCases() (all []*Case) {
 			all = append(all, copyCase(dst, src, s[0], s[1]))
 		}
 	})
+	for _, s := range edges {
+		all = append(all, copyCase(act, act, s[0], s[1]), copyCase(f32, bf16, s[0], s[1]), copyCase(bf16, f32, s[0], s[1]))
+	}
 	return all
 }
 

@@ -44,7 +44,7 @@ var ops = []op{
 	{"lambda", lambdaCases, lambdaBench, nil},
 	{"sigmoid", sigmoidCases, sigmoidBench, nil},
 	{"argmax", argmaxCases, argmaxBench, nil},
-	{"classify", classifyCases, classifyBench, nil},
+	{"classify", classifyCases, classifyBench, classifyExtra},
 	{"sumsquares", sumsquaresCases, sumsquaresBench, nil},
 	{"adamw", adamwCases, adamwBench, adamwExtra},
 }

@@ -14,7 +14,9 @@ func tokens(n, v int) []int32 {
 	for i := range ids {
 		ids[i] = int32((i*i*7 + i*3) % v)
 	}
-	ids[n-1] = int32(v - 1)
+	if n > 0 {
+		ids[n-1] = int32(v - 1)
+	}
 	return ids
 }
 
@@ -40,23 +42,19 @@ func embedCases() (all []*Case) {
 			all = append(all, embedCase(s[0], s[1], s[2], held), embedBackwardCase(s[0], s[1], s[2], held))
 		}
 	}
+	for _, s := range edges {
+		ids := elsewhere(tokens(s[0], 7))
+		all = append(all, embedCase(s[0], 7, s[1], ids), embedBackwardCase(s[0], 7, s[1], ids))
+	}
 	return all
 }
 
-// embedExtra: an id outside the table is a fault that the next Sync tells, once.
+// embedExtra: an id outside the table is a fault; its row is zero, and adds nothing.
 func embedExtra(t *testing.T, d device.Device) {
-	for _, id := range []int32{-1, 4} {
-		c := embedCase(3, 4, 8, tokens(3, 4))
-		p := c.place(d, c.values(d.Types()), false)
-		device.WriteI32(d, p.x[3], []int32{0, id, 3})
-		c.bind(p.x)(d)
-		if d.Sync() == nil {
-			t.Errorf("id %d of a table of 4 gave no fault", id)
-		}
-		if err := d.Sync(); err != nil {
-			t.Errorf("id %d: the fault was told twice: %v", id, err)
-		}
-		p.free()
+	for _, id := range []int32{-1, -3, 4, 5} {
+		ids := []int32{0, id, 3}
+		embedCase(3, 4, 8, ids).faulty(t, d)
+		embedBackwardCase(3, 4, 8, ids).faulty(t, d)
 	}
 }
 

@@ -50,6 +50,9 @@ func rmsnormCases() (all []*Case) {
 		}
 		all = append(all, rmsnormBackwardCase(s[0], s[1]))
 	}
+	for _, s := range append([][2]int{{0, 7}}, large...) {
+		all = append(all, rmsnormCase(s[0], s[1], "x"), rmsnormBackwardCase(s[0], s[1]))
+	}
 	return all
 }
 

@@ -38,6 +38,9 @@ func sigmoidCases() (all []*Case) {
 			}
 		}
 	}
+	for _, s := range edges {
+		all = append(all, sigmoidCase(act, s[0], s[1], false), sigmoidBackwardCase(stat, s[0], s[1], true))
+	}
 	return all
 }
 

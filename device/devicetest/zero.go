@@ -17,6 +17,9 @@ func zeroCases() (all []*Case) {
 			all = append(all, zeroCase(k, s[0], s[1]))
 		}
 	}
+	for _, s := range edges {
+		all = append(all, zeroCase(act, s[0], s[1]))
+	}
 	return all
 }
 
