@@ -48,6 +48,16 @@ func TestTurnsThatWait(t *testing.T) {
 			s.d.Rope(s.qkv.Columns(0, s.q+s.kw), s.table, s.pos, device.Rope{Heads: 7, Dim: s.dim})
 			s.d.CacheWrite(s.cache, act(s.d, s.rows, s.kw), s.qkv.Columns(s.q+s.kw, s.qkv.Cols), s.slot, s.pos)
 		}, []string{"matmul_rows8_short", "rope_half_8", "cache_write"}},
+		"values of the product, keys of elsewhere": {func(s *turned) {
+			s.d.MatMul(s.qkv, s.h, s.w, product)
+			x := act(s.d, s.rows, s.q+s.kw)
+			s.d.Rope(x, s.table, s.pos, device.Rope{Heads: 7, Dim: s.dim})
+			s.d.CacheWrite(s.cache, x.Columns(s.q, s.q+s.kw), s.qkv.Columns(s.q+s.kw, s.qkv.Cols), s.slot, s.pos)
+		}, []string{"matmul_rows8_short", "rope_cache_half"}},
+		"the same keys again": {func(s *turned) {
+			s.turn()
+			s.d.CacheWrite(s.cache, s.qkv.Columns(s.q, s.q+s.kw), s.qkv.Columns(s.q+s.kw, s.qkv.Cols), s.slot, s.pos)
+		}, []string{"rope_cache_half", "cache_write"}},
 		"another op's product": {func(s *turned) {
 			s.d.MatMul(s.qkv, s.h, s.w, product)
 			s.d.CacheWrite(s.cache, s.qkv.Columns(s.q, s.q+s.kw), s.qkv.Columns(s.q+s.kw, s.qkv.Cols), s.slot, s.pos)
@@ -110,14 +120,16 @@ func TestBytesTogether(t *testing.T) {
 			t.Errorf("%s: launched %v, want %v", name, got, want)
 		}
 	}
-	got := launched(t, func(d *Device) { // without a Rope, and with a product before it
+	got := launched(t, func(d *Device) { // without a Rope, with a product before it, and again
+		d.info.SMs = 8
 		b, at := newByteCall(d, 64, 64), ints(d, 3)
 		d.CacheWrite(b.cache, b.k, b.v, at, at)
 		d.MatMul(b.qkv, act(d, 3, 768), act(d, b.qkv.Cols, 768), device.MatMul{TransB: true})
 		d.Rope(b.qkv.Columns(0, 384), stat(d, 64, 64), at, device.Rope{Heads: 6, Dim: 64})
 		d.CacheWrite(b.cache, b.k, b.v, at, at)
+		d.CacheWrite(b.cache, b.k, b.v, at, at)
 	})
-	if want := []string{"cache_write_bytes", "matmul_rows8_half", "rope_bytes_half"}; !slices.Equal(got, want) {
+	if want := []string{"cache_write_bytes", "matmul_rows8_short", "rope_bytes_half", "cache_write_bytes"}; !slices.Equal(got, want) {
 		t.Errorf("launched %v, want %v", got, want)
 	}
 }

@@ -261,7 +261,7 @@ func TestViews(t *testing.T) {
 func TestGeometryOfElements(t *testing.T) {
 	for _, c := range []struct{ rows, cols, x, y, threads, own int }{
 		{1, 1, 1, 1, 32, 32}, {7, 256, 1, 7, 32, 32}, {7, 257, 1, 7, 64, 64}, {1, 2048, 1, 1, 256, 256}, {1, 2049, 2, 1, 256, 288}, {65535, 8, 1, 65535, 32, 32},
-		{65536, 8, 1, 65535, 32, 32}, {1, 8192, 4, 1, 256, 1024}, {1, 8193, 5, 1, 256, 1024}, {1, 1 << 31, 1 << 20, 1, 256, 1024},
+		{65536, 8, 1, 65535, 32, 32}, {1, 8192, 4, 1, 256, 1024}, {1, 8193, 5, 1, 256, 1024}, {1, 1 << 32, 1 << 20, 1, 256, 1024},
 	} {
 		grid, block := each(c.rows, c.cols)
 		if grid != dim2(c.x, c.y) || block != dim1(c.threads) || rowThreads(c.cols) != c.own {
