@@ -95,7 +95,23 @@ func Detect(flags Explicit, getenv func(string) string) (Launch, error) {
 	}
 	l := merge(all)
 	l.Notes = notes
-	return l, nil
+	return l, l.place(flags.LocalRank)
+}
+
+// place applies the flag of the local rank, which may be all that a launcher leaves open; -1 is none.
+func (l *Launch) place(local int) error {
+	switch {
+	case local == -1:
+		return nil
+	case local < 0:
+		return fmt.Errorf("--local-rank %d: ranks of a machine count from 0", local)
+	case l.World > 1 && l.LocalSize > 0 && local >= l.LocalSize:
+		return fmt.Errorf("--local-rank %d: ranks of a machine count from 0, and the launcher says %d on this one", local, l.LocalSize)
+	case l.LocalRank >= 0 && l.LocalRank != local:
+		return fmt.Errorf("--local-rank %d: the launcher says local rank %d; leave the flag out", local, l.LocalRank)
+	}
+	l.LocalRank = local
+	return nil
 }
 
 // rankless rejects a world of several ranks in which this process has no rank: every rank would train a copy. A Slurm job has

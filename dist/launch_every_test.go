@@ -51,6 +51,15 @@ func TestVariablesOfLaunchers(t *testing.T) {
 	if want := (Launch{Source: "flags", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: 3, Restart: 6, Master: "a:29500", Job: "r"}); err != nil || len(got.Seen) != 2 || !equal(got, want) || got.Restart != 6 {
 		t.Errorf("flags and torchrun: %+v, %v", got, err)
 	}
+	// A local rank alone goes with the rank and the world size of a launcher, trusted alone or not.
+	for _, launcher := range []string{"", "mpich"} {
+		for _, local := range []int{0, 3} {
+			got, err = Detect(Explicit{Launcher: launcher, Rank: -1, World: -1, LocalRank: local}, env("PMI_RANK=5", "PMI_SIZE=9", "MPI_LOCALNRANKS=4"))
+			if want := (Launch{Source: "mpich", Rank: 5, World: 9, LocalRank: local, LocalSize: 4, Node: -1}); err != nil || !equal(got, want) {
+				t.Errorf("--local-rank %d and mpich: %+v, %v", local, got, err)
+			}
+		}
+	}
 	for l, local := range map[*Launch]bool{{World: 1}: true, {World: 4, LocalSize: 4}: true, {World: 4, LocalSize: 2}: false, {World: 4}: false} {
 		if l.Local() != local {
 			t.Errorf("%+v is on one machine: %v", *l, !local)
@@ -92,6 +101,9 @@ func TestLaunchWords(t *testing.T) {
 		`torchrun: MASTER_PORT is "65535", must be a port`:                                         {NoFlags(), "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=65535"},
 		`torchrun: MASTER_PORT is "0", must be a port`:                                             {NoFlags(), "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=0"},
 		"--rank -1 --world-size 0: ranks count from 0, and there is at least one":                  {Explicit{Rank: -1, World: 0}, ""},
+		"--local-rank 4: ranks of a machine count from 0, and the launcher says 4 on this one":     {Explicit{Rank: -1, World: -1, LocalRank: 4}, "PMI_RANK=1 PMI_SIZE=9 MPI_LOCALNRANKS=4"},
+		"--local-rank 1: the launcher says local rank 0; leave the flag out":                       {Explicit{Rank: -1, World: -1, LocalRank: 1}, "PMI_RANK=1 PMI_SIZE=9 MPI_LOCALRANKID=0"},
+		"--local-rank -2: ranks of a machine count from 0":                                         {Explicit{Rank: 1, World: 9, LocalRank: -2}, ""},
 		"--rank -2 --world-size 2":                                                                 {Explicit{Rank: -2, World: 2}, ""},
 	} {
 		if l, err := Detect(x.flags, env(strings.Fields(x.env)...)); err == nil || !strings.Contains(err.Error(), want) {
