@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -119,12 +120,14 @@ func TestFinishKeepsLongRuns(t *testing.T) {
 func TestLastStepIsWrittenOnce(t *testing.T) {
 	failure := errors.New("no verdict")
 	for _, x := range []struct {
+		steps                  int
 		finish, discard, fails bool
 		after                  time.Duration
 		want                   []int
 	}{
-		{false, false, false, 0, []int{1}}, {true, false, false, 0, []int{1}}, {true, false, true, 0, []int{1}}, {true, true, false, 0, nil},
-		{true, true, true, 0, []int{1}}, {true, true, false, time.Nanosecond, []int{1}}, {true, true, true, time.Nanosecond, []int{1}},
+		{1, false, false, false, 0, []int{1}}, {1, true, false, false, 0, []int{1}}, {1, true, false, true, 0, []int{1}}, {1, true, true, false, 0, nil},
+		{1, true, true, true, 0, []int{1}}, {1, true, true, false, time.Nanosecond, []int{1}}, {1, true, true, true, time.Nanosecond, []int{1}},
+		{0, false, false, false, 0, []int{0}}, {0, true, false, true, 0, []int{0}}, // the weights to begin with
 	} {
 		var saved []int
 		o := options(t, t.TempDir())
@@ -142,7 +145,7 @@ func TestLastStepIsWrittenOnce(t *testing.T) {
 				x.want = nil
 			}
 			saved = nil
-			_, err := Run(t.Context(), nano(t, "diff", "train.steps=1", "train.save_every=0", "train.eval_batches=0"), o)
+			_, err := Run(t.Context(), nano(t, "diff", fmt.Sprint("train.steps=", x.steps), "train.save_every=0", "train.eval_batches=0"), o)
 			if errors.Is(err, failure) != x.fails || !slices.Equal(saved, x.want) {
 				t.Errorf("%+v, call %d: wrote %v, want %v; %v", x, call+1, saved, x.want, err)
 			}
