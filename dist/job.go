@@ -233,13 +233,14 @@ func (j *Job) lose(err error) {
 		}
 		close(j.over)
 		if j.opt.OnLost != nil && j.joined.Load() {
-			go func() {
+			wait := time.Duration(0)
+			if j.failed.Load() {
+				wait = lastResort
+			}
+			time.AfterFunc(wait, func() {
 				defer fault.Guard()()
-				if j.failed.Load() {
-					time.Sleep(lastResort)
-				}
 				j.opt.OnLost(err)
-			}()
+			})
 		}
 	})
 }
@@ -261,7 +262,6 @@ func (j *Job) beat() {
 	defer j.wg.Done()
 	tick := time.NewTicker(j.opt.PeerTimeout / 8)
 	defer tick.Stop()
-	j.seen.Store(time.Since(j.start).Milliseconds())
 	for {
 		m := message{Kind: msgBeat, Count: j.count.Load()}
 		if b := j.began.Load(); b > 0 {
@@ -368,8 +368,7 @@ func (j *Job) Close() error {
 
 // shut releases everything.
 func (j *Job) shut() {
-	j.closing.Store(true)
-	j.once.Do(func() { close(j.over) })
+	j.once.Do(func() { close(j.over) }) // from here on nothing counts as a loss
 	if j.link != nil {
 		_ = j.link.c.Close()
 	}

@@ -60,6 +60,19 @@ func TestVariablesOfLaunchers(t *testing.T) {
 			}
 		}
 	}
+	for _, size := range []string{"", "1"} { // of one rank, it may be the command of several
+		flags := Explicit{Rank: -1, World: -1, LocalRank: 3}
+		if got, err = Detect(flags, env("PMI_RANK=0", "PMI_SIZE=1", "MPI_LOCALNRANKS="+size)); err != nil || got.LocalRank != 3 {
+			t.Errorf("--local-rank 3 of one rank: %+v, %v", got, err)
+		}
+	}
+	// Two launchers that agree: each field is of the first that states it, though it be 0.
+	for local, second := range map[int]string{2: "OMPI_COMM_WORLD_LOCAL_RANK=2", 0: ""} {
+		got, err = Detect(NoFlags(), env("RANK=5", "WORLD_SIZE=9", fmt.Sprint("LOCAL_RANK=", local), "GROUP_RANK=0", "OMPI_COMM_WORLD_RANK=5", "OMPI_COMM_WORLD_SIZE=9", second))
+		if want := (Launch{Source: "torchrun", Rank: 5, World: 9, LocalRank: local, Node: 0}); err != nil || len(got.Seen) != 2 || !equal(got, want) {
+			t.Errorf("local rank %d: %+v, %v", local, got, err)
+		}
+	}
 	for l, local := range map[*Launch]bool{{World: 1}: true, {World: 4, LocalSize: 4}: true, {World: 4, LocalSize: 2}: false, {World: 4}: false} {
 		if l.Local() != local {
 			t.Errorf("%+v is on one machine: %v", *l, !local)
@@ -72,9 +85,22 @@ func TestVariablesOfLaunchers(t *testing.T) {
 
 // What is noted and what is refused, by the words.
 func TestLaunchWords(t *testing.T) {
-	l, err := Detect(NoFlags(), env("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_JOB_ID=5"))
-	if err != nil || len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "slurm job 5 is there, but this process was not started by srun") {
-		t.Errorf("%+v, %v", l, err)
+	for _, half := range []string{"", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4"} { // both are those of a step
+		l, err := Detect(NoFlags(), env("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_JOB_ID=5", half))
+		if err != nil || l.World != 1 || len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "slurm job 5 is there, but this process was not started by srun") {
+			t.Errorf("%s: %+v, %v", half, l, err)
+		}
+	}
+	for _, broken := range []string{"OMPI_COMM_WORLD_RANK=x", "OMPI_COMM_WORLD_RANK=7", "RANK=0 WORLD_SIZE=0"} { // of others than the one that is trusted
+		vars := append(strings.Fields(broken), "PMI_RANK=1", "PMI_SIZE=4", "OMPI_COMM_WORLD_SIZE=4")
+		if l, err := Detect(Explicit{Launcher: "mpich", Rank: -1, World: -1, LocalRank: -1}, env(vars...)); err != nil || l.Rank != 1 || l.World != 4 {
+			t.Errorf("%s: %+v, %v", broken, l, err)
+		}
+		for _, launcher := range []string{"auto", "torchrun", "openmpi"} {
+			if l, err := Detect(Explicit{Launcher: launcher, Rank: -1, World: -1, LocalRank: -1}, env(vars...)); err == nil {
+				t.Errorf("%s, --launcher %s: %+v", broken, launcher, l)
+			}
+		}
 	}
 	mpich := env("PMI_RANK=1", "PMI_SIZE=4", "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4")
 	if l, err := Detect(Explicit{Launcher: "mpich", Rank: -1, World: -1, LocalRank: -1}, mpich); err != nil || l.Rank != 1 || len(l.Seen) != 1 || fmt.Sprint(l.Notes) != "[openmpi is there and not looked at, because mpich is to be trusted alone]" {
@@ -95,6 +121,7 @@ func TestLaunchWords(t *testing.T) {
 	}{
 		"launcher slurm is to be trusted alone, but it says nothing here":                          {Explicit{Launcher: "slurm", Rank: -1, World: -1}, ""},
 		"a rank and a world size belong together":                                                  {Explicit{Rank: -1, World: 3}, ""},
+		"a rank and a world size belong together: give both --rank and --world-size":               {Explicit{Rank: 2, World: -1}, ""},
 		"flags says rank 3 of 3: ranks count from 0 (--rank=3 --world-size=3)":                     {Explicit{Rank: 3, World: 3, LocalRank: -1}, ""},
 		"mpich says local rank 4 of 4 (MPI_LOCALNRANKS=4 MPI_LOCALRANKID=4 PMI_RANK=1 PMI_SIZE=9)": {NoFlags(), "PMI_RANK=1 PMI_SIZE=9 MPI_LOCALRANKID=4 MPI_LOCALNRANKS=4"},
 		"mpich says rank 1, but not of how many: set PMI_SIZE, or unset PMI_RANK":                  {NoFlags(), "PMI_RANK=1"},

@@ -3,6 +3,7 @@ package dist
 import (
 	"bytes"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,6 +34,9 @@ func TestPlace(t *testing.T) {
 		{Launch{World: 2, LocalSize: 1, Master: "m:1"}, Options{}, "!dist: ranks that meet at m:1 need a common secret"},
 		{Launch{World: 2, LocalSize: 1}, Options{Via: via}, "!dist: 2 ranks on several machines: name the interface"},
 		{Launch{World: 2, LocalSize: 1}, Options{Rendezvous: "file:///folder"}, "!dist: 2 ranks on several machines: name the interface"},
+		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "nfs:///folder"}, `!dist: rendezvous "nfs:///folder": want tcp://`},
+		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "file://folder"}, `!dist: rendezvous "file://folder": want tcp://`},
+		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "/folder"}, `!dist: rendezvous "/folder": want tcp://`},
 		{Launch{Source: "flags", Rank: 1, World: 2}, Options{Secret: secret}, "!dist: flags says rank 1 of 2, but not where the ranks meet"},
 	} {
 		if runtime.GOOS == "windows" && strings.Contains(c.want, "file:") {
@@ -67,8 +71,24 @@ func TestBindAddress(t *testing.T) {
 	if got, err := bindAddress(two, ""); err == nil {
 		t.Errorf("several machines: %q", got)
 	}
-	if got, err := bindAddress(two, "lo"); err == nil && got != "127.0.0.1:0" { // where there is one of that name
-		t.Errorf("lo: %q", got)
+	list, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range list { // each by its first address that others can use without a zone
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		want := ""
+		for _, a := range addrs {
+			if ip, _, err := net.ParseCIDR(a.String()); err == nil && want == "" && !ip.IsLinkLocalUnicast() {
+				want = net.JoinHostPort(ip.String(), "0")
+			}
+		}
+		if got, err := bindAddress(two, i.Name); got != want || (err == nil) != (want != "") {
+			t.Errorf("interface %s of %v: %q, %v; want %q", i.Name, addrs, got, err, want)
+		}
 	}
 }
 

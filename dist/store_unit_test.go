@@ -214,24 +214,27 @@ func TestPut(t *testing.T) {
 
 // Ranks that differ are told the same: which rank, what it has, and what rank 0 has.
 func TestAgreeNames(t *testing.T) {
+	two, one, more, other := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1"}, map[string]string{"a": "1", "b": "2", "c": "0"}, map[string]string{"a": "1", "b": "3"}
 	for _, c := range []struct {
-		facts [2]map[string]string
+		facts [3]map[string]string
 		want  string
 	}{
-		{[2]map[string]string{{"a": "1", "b": "2"}, {"a": "1", "b": "3"}}, "has b=3, rank 0 ("}, {[2]map[string]string{{"a": "1"}, {"a": "1", "b": "2"}}, "has b=2, rank 0 ("}, {[2]map[string]string{{"a": "1", "b": "2"}, {"a": "1"}}, "has nothing, rank 0 ("},
-		{[2]map[string]string{{"a": "1", "b": "2"}, {"b": "2", "a": "1"}}, ""},
+		{[3]map[string]string{two, two, {"b": "2", "a": "1"}}, ""}, {[3]map[string]string{two, two, other}, "rank 2 (p2) has b=3, rank 0 (p0) has b=2: "},
+		{[3]map[string]string{two, other, one}, "rank 1 (p1) has b=3, rank 0 (p0) has b=2: "}, {[3]map[string]string{two, two, more}, "rank 2 (p2) has c=0, rank 0 (p0) has nothing: "},
+		{[3]map[string]string{two, one, two}, "rank 1 (p1) has nothing, rank 0 (p0) has b=2: "}, {[3]map[string]string{other, two, two}, "rank 1 (p1) has b=2, rank 0 (p0) has b=3: "},
 	} {
-		jobs, errs := joinAll(t, "tcp://"+freePort(t), 2, nil)
+		jobs, errs := joinAll(t, "tcp://"+freePort(t), 3, nil)
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		for r, j := range jobs {
+			j.Peers = []string{"p0", "p1", "p2"}
 			wg.Go(func() { errs[r] = j.Agree("x", c.facts[r]) })
 		}
 		wg.Wait()
 		for r, err := range errs {
-			if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrDiffer) || !strings.Contains(err.Error(), "rank 1 (") || !strings.Contains(err.Error(), c.want) || err.Error() != errs[0].Error()) {
+			if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrDiffer) || !strings.Contains(err.Error(), c.want) || err.Error() != errs[0].Error()) {
 				t.Errorf("rank %d: %v, want %q", r, err, c.want)
 			}
 		}

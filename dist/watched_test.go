@@ -141,7 +141,7 @@ func TestEveryVariable(t *testing.T) {
 				t.Errorf("%s: %s gives the job %q, %v", s.name, name, got.Job, err)
 			}
 		}
-		if got, err := Detect(NoFlags(), env(append(base[:len(base):len(base)], "ANTIPHASE_MASTER=h:9", "MASTER_ADDR=other")...)); err != nil || got.Master != "h:9" {
+		if got, err := Detect(NoFlags(), env(append(base[:len(base):len(base)], "ANTIPHASE_MASTER=h:9", "MASTER_ADDR=other")...)); err != nil || got.Master != "h:9" || got.Seen[0].Variables["ANTIPHASE_MASTER"] != "h:9" {
 			t.Errorf("%s: the master is %q, %v", s.name, got.Master, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestTasksOnNode(t *testing.T) {
 	for ids, port := range map[string]string{"5 0": "61445", "4096 0": "61440", "4095 1": "61440", "10 3": "61453"} {
 		job, step, _ := strings.Cut(ids, " ")
 		l, err := Detect(NoFlags(), env("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_ID="+step, "SLURM_JOB_ID="+job, "SLURM_STEP_NODELIST=a[1-2]"))
-		if err != nil || l.Master != "a1:"+port || l.Job != job+"."+step {
+		if err != nil || l.Master != "a1:"+port || l.Job != job+"."+step || l.Seen[0].Variables["SLURM_STEP_NODELIST"] != "a[1-2]" {
 			t.Errorf("job %s: %q, %q, %v", ids, l.Master, l.Job, err)
 		}
 	}
