@@ -131,6 +131,12 @@ func TestPrivateFolder(t *testing.T) {
 	if _, err := privateFolder(l); err == nil {
 		t.Error("a folder that anybody may enter was taken")
 	}
+	if err := errors.Join(os.RemoveAll(root), os.WriteFile(root, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := privateFolder(l); err == nil || !strings.Contains(err.Error(), root+" is not a folder of this user alone") {
+		t.Errorf("a file in its place: %v", err)
+	}
 }
 
 // Files that this user alone may use.

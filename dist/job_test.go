@@ -148,7 +148,7 @@ func TestNeedsSecretAndInterface(t *testing.T) {
 	for meet, want := range map[string]string{
 		"tcp://127.0.0.1:7000": "ANTIPHASE_SECRET", "tcp://:7000": "every interface",
 		"tcp://0.0.0.0:7000": "every interface", "tcp://[::]:7000": "every interface",
-		"tcp://host": "host:port", "tcp://host:0": "host:port", "http://a:1": "tcp://host:port",
+		"tcp://host": "host:port", "tcp://host:": "host:port", "tcp://host:0": "host:port", "http://a:1": "tcp://host:port",
 		"file://relative": "file:///",
 	} {
 		o := Options{Rendezvous: meet}

@@ -119,7 +119,7 @@ func TestCards(t *testing.T) {
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
-	for _, text := range []string{"", "{", `{"addr":"h:1"}`, `[]`} {
+	for _, text := range []string{"", "{", `{"addr":"h:1"}`, `{"addr":5,"secret":"c2Vj"}`, `[]`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestSweep(t *testing.T) {
 		left bool
 	}{
 		key: {leftover + time.Hour, cardName, false}, key[2:] + "00": {leftover + time.Hour, "", false}, key[2:] + "01": {leftover - time.Hour, cardName, true},
-		key[2:]: {leftover + time.Hour, cardName, true}, key + "00": {leftover + time.Hour, "", true}, key[1:] + "x": {leftover + time.Hour, "", true}, key[2:] + "02": {leftover + time.Hour, "other", true},
+		key[2:]: {leftover + time.Hour, cardName, true}, key + "00": {leftover + time.Hour, "", true}, key[1:] + "x": {leftover + time.Hour, "", true}, key + "x": {leftover + time.Hour, "", true}, key + ".b": {leftover + time.Hour, cardName, true}, key[2:] + "02": {leftover + time.Hour, "other", true},
 	} {
 		dir := filepath.Join(root, name)
 		err := os.Mkdir(dir, 0o700)
@@ -258,5 +258,17 @@ func TestSweep(t *testing.T) {
 		if _, err := os.Stat(dir); (err == nil) != c.left {
 			t.Errorf("%s, %s old, with %q: %v", name, c.age, c.file, err)
 		}
+		if _, err := os.Stat(filepath.Join(dir, c.file)); (err == nil) != c.left {
+			t.Errorf("%s, %s old: %q: %v", name, c.age, c.file, err)
+		}
+	}
+	file := filepath.Join(root, key)
+	err := os.WriteFile(file, nil, 0o600)
+	if err = errors.Join(err, os.Chtimes(file, time.Time{}, time.Now().Add(-2*leftover))); err != nil {
+		t.Fatal(err)
+	}
+	sweep(root)
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("a file with the name of a job: %v", err)
 	}
 }
