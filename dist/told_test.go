@@ -121,10 +121,15 @@ func TestGreetings(t *testing.T) {
 	}
 }
 
-// A store is told another kind of message first, or nothing it can read: the connection is not a rank.
+// A store is told another kind of message first, or nothing it can read: the connection is not a rank. A rank that is
+// there already is turned away, and rank 0 can say so.
 func TestEnterNeedsHello(t *testing.T) {
-	for kind, good := range map[string]bool{msgHello: true, msgBeat: false, msgPut: false, "": false} {
+	for kind, good := range map[string]bool{msgHello: true, msgBeat: false, msgPut: false, "": false, "twice": false} {
 		s := bare(2, 0)
+		if kind == "twice" {
+			s = bare(3, 0, 1)
+			kind = msgHello
+		}
 		s.secret = []byte("secret")
 		a, b := net.Pipe()
 		done := make(chan error, 1)
@@ -142,11 +147,14 @@ func TestEnterNeedsHello(t *testing.T) {
 		}
 		s.peers[0].c = &sink{}
 		go func() { _, _ = l.receive() }() // that all have joined
-		if err := l.send(message{Kind: kind, Rank: 1, World: 2, Host: "h", PID: 5}, time.Second); err != nil {
+		if err := l.send(message{Kind: kind, Rank: 1, World: s.world, Host: "h", PID: 5}, time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-done; (err == nil) != good || (s.peers[1] != nil) != good {
+		if err := <-done; (err == nil) != good || (s.peers[1] != nil) != (kind == msgHello) {
 			t.Errorf("%q: %v", kind, err)
+		}
+		if twice := strings.Contains(s.missing(), "turned away: rank 1 is here twice: host 1 and h, process 5"); twice != (s.world == 3) {
+			t.Errorf("%q: %s", kind, s.missing())
 		}
 		_ = b.Close()
 	}

@@ -140,13 +140,18 @@ func TestBuiltSet(t *testing.T) {
 			t.Errorf("%s differs", name)
 		}
 	}
+	forced := opt
+	forced.Force = true
+	if res := mustRun(t, nano(t, "diff", append(sets, "train.steps=7", "data.order=stream", "data.sources="+set)...), forced); res.Resumed != 6 || res.Steps != 7 {
+		t.Errorf("another order of the same set: %+v", res)
+	}
 	for _, list := range []string{`["` + set + `", "synthetic:docs=9"]`, `["synthetic:docs=9", "` + set + `"]`} {
 		if _, err := Run(t.Context(), nano(t, "diff", "data.sources="+filepath.ToSlash(list)), options(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "must be the only source") {
 			t.Errorf("a set among others: %v", err)
 		}
 	}
 	rows, err := OpenRows(on, "", data.Train, nil)
-	if err != nil || rows.At(6) != nil {
+	if err != nil || rows.At(7) != nil {
 		t.Fatal(err)
 	}
 	if err := rows.Close(); err != nil {
@@ -156,7 +161,7 @@ func TestBuiltSet(t *testing.T) {
 	if err := MakeSet(context.Background(), other, set, tokenizer.Bytes(), &opt); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(context.Background(), nano(t, "diff", append(sets, "train.steps=8", "data.sources="+set)...), opt); err == nil || !strings.Contains(err.Error(), "not the token set") {
+	if _, err := Run(context.Background(), nano(t, "diff", append(sets, "train.steps=8", "data.order=stream", "data.sources="+set)...), opt); err == nil || !strings.Contains(err.Error(), "not the token set") {
 		t.Errorf("a set that was replaced: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"antiphase/checkpoint"
@@ -84,5 +85,20 @@ func TestRoomForCheckpoints(t *testing.T) {
 	}
 	if _, err := os.Stat(opt.Dir); err != nil || bytes > size || bytes < size-64<<10 {
 		t.Errorf("a checkpoint took %d bytes, the estimate is %d", bytes, size)
+	}
+}
+
+// A checkpoint that is there and cannot be used is an error at once; a damaged one after it is told of once.
+func TestOpenDoesNotInsist(t *testing.T) {
+	opt := options(t, t.TempDir())
+	stopAt(t, nano(t, "diff", "train.steps=9", "train.eval_batches=0"), opt, 2)
+	rewriteState(t, opt.Dir, func(s map[string]any) { s["format"] = 9 })
+	later := filepath.Join(opt.Dir, "checkpoints", "step-00000003")
+	if err := os.CopyFS(later, os.DirFS(filepath.Join(opt.Dir, "checkpoints", "step-00000002"))); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	if _, err := Open(opt.Dir, func(string) { told++ }); err == nil || !strings.Contains(err.Error(), "format 9") || told != 1 {
+		t.Errorf("%v, told %d times", err, told)
 	}
 }
