@@ -187,12 +187,9 @@ func (s Slice) runs(width int) iter.Seq[[3]int] {
 	return func(yield func([3]int) bool) {
 		i := 0 // index among the elements of the slice's rows and columns
 		for _, r := range s.Rows {
-			first := r[0]
-			if skip := max(s.From-i, 0) / max(w, 1); skip > 0 {
-				skip = min(skip, r[1]-r[0])
-				first, i = first+skip, i+skip*w
-			}
-			for row := first; row < r[1] && i < s.To; row++ {
+			skip := min(max(s.From-i, 0)/max(w, 1), r[1]-r[0])
+			i += skip * w
+			for row := r[0] + skip; row < r[1] && i < s.To; row++ {
 				for _, c := range s.Cols {
 					from, to := max(i, s.From), min(i+c[1]-c[0], s.To)
 					if from < to && !yield([3]int{row*width + c[0] + from - i, from - s.From, to - s.From}) {

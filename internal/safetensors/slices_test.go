@@ -3,6 +3,7 @@ package safetensors
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,6 +127,12 @@ func TestOpenSlicedRefuses(t *testing.T) {
 		"shape":    func(s *Slice) { s.Shape = []int{-4, 6} },
 		"length":   func(s *Slice) { s.To = 23 },
 		"empty":    func(s *Slice) { s.Cols = [][2]int{{0, 0}, {0, 0}, {0, 6}} },
+		"gap":      func(s *Slice) { s.Rows = [][2]int{{1, 4}} },
+		"columns":  func(s *Slice) { s.Cols = [][2]int{{0, 7}} },
+		"twice":    func(s *Slice) { s.Cols = [][2]int{{0, 3}, {2, 6}} },
+		"wrap":     func(s *Slice) { s.From, s.To = math.MaxInt, math.MinInt+23 },
+		"overflow": func(s *Slice) { s.Shape, s.Rows = []int{1<<62 + 6, 4}, [][2]int{{0, 6}}; s.Cols = [][2]int{{0, 4}} },
+		"both":     func(s *Slice) { s.Rows, s.Cols = [][2]int{{-4, 0}}, [][2]int{{-6, 0}} },
 	} {
 		s := part(all, wide, 0, 24)
 		change(&s)
@@ -153,18 +160,52 @@ func TestSlicesOfNothing(t *testing.T) {
 	}
 	f, err := OpenSliced(vfs.OS{}, []string{path})
 	if err != nil {
-		return // refused
+		t.Fatal(err)
 	}
 	defer f.Close()
-	done := make(chan struct{})
+	end := Slice{Of: "w", Shape: []int{1 << 40, 3}, Rows: [][2]int{{0, 1 << 39}, {1 << 39, 1 << 40}}, Cols: [][2]int{{1, 2}}, From: 1<<40 - 2, To: 1<<40 - 1}
+	done := make(chan error)
 	go func() {
-		_, _ = f.Float32s("w")
-		close(done)
+		_, err := f.Float32s("w")
+		for run := range end.runs(3) {
+			if want := [3]int{3*(1<<40-2) + 1, 0, 1}; run != want {
+				err = fmt.Errorf("the element before the last: %v, want %v", run, want)
+			}
+		}
+		done <- err
 	}()
 	select {
-	case <-done:
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("still reading a tensor without elements")
+		t.Fatal("still reading a tensor without elements, or the last of many")
+	}
+}
+
+// A tensor without elements may have any shape with a 0 in it; its slices lie within it all the same.
+func TestSlicesOfEmptyShapes(t *testing.T) {
+	for _, shape := range [][]int{{0}, {0, 4}, {4, 0}, {0, 0}, {2, 0, 3}, {2, 3, 0}} {
+		info := Info{Name: "w", DType: F32, Shape: shape}
+		path := stored(t, t.TempDir(), "f", nil, FromFloat32s("w", F32, shape, nil))
+		f, err := OpenSliced(vfs.OS{}, []string{path})
+		if err != nil {
+			t.Errorf("%v: %v", shape, err)
+			continue
+		}
+		if got, err := f.Float32s("w"); len(got) != 0 || err != nil {
+			t.Errorf("%v: %v, %v", shape, got, err)
+		}
+		_ = f.Close()
+		rows, cols := wholeSlice(info), wholeSlice(info)
+		rows.Rows[0][1]++
+		cols.Cols[0][1]++
+		for _, s := range []Slice{rows, cols} {
+			if err := s.check(info); err == nil {
+				t.Errorf("%v: rows %v and columns %v are taken", shape, s.Rows, s.Cols)
+			}
+		}
 	}
 }
 
@@ -175,6 +216,9 @@ func TestSliceRuns(t *testing.T) {
 			s := part([][2]int{{0, 1}, {2, 4}}, [][2]int{{1, 3}, {4, 6}}, from, to)
 			var got []int
 			for r := range s.runs(6) {
+				if r[1] >= r[2] {
+					t.Errorf("[%d, %d): an empty run %v", from, to, r)
+				}
 				for k := range r[2] - r[1] {
 					got = append(got, r[0]+k)
 				}

@@ -45,6 +45,14 @@ func TestTypesBySizeAndOrder(t *testing.T) {
 	}
 }
 
+// largest is a writer that keeps the length of the longest piece.
+type largest int
+
+func (w *largest) Write(p []byte) (int, error) {
+	*w = max(*w, largest(len(p)))
+	return len(p), nil
+}
+
 // Tensors longer than the buffer that they are streamed through come back whole.
 func TestLongTensors(t *testing.T) {
 	for _, n := range []int{8191, 8192, 8193, 20000} {
@@ -63,6 +71,10 @@ func TestLongTensors(t *testing.T) {
 				t.Errorf("%d elements of %s differ; %v, %v", n, d, err, failed)
 			}
 		}
+	}
+	var most largest
+	if err := Write(&most, []Entry{FromFloat32s("x", F64, []int{20000}, make([]float32, 20000))}, nil); err != nil || most > 1<<16 {
+		t.Errorf("%d bytes at once, want one buffer of 64 KiB; %v", most, err)
 	}
 	f, err := Parse(write(t, []Entry{FromBytes("x", F64, []int{1}, le.AppendUint64(nil, math.Float64bits(1+math.Exp2(-40))))}, nil))
 	if err != nil {
