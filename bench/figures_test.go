@@ -326,12 +326,21 @@ func TestPassRate(t *testing.T) {
 			t.Errorf("%s: %g, want %g", x.what, got, x.want)
 		}
 	}
-	p := &pass{at: [][]time.Duration{at(1), at(1, 2), at(1, 2, 3)}, tokens: 12}
-	if err := p.check(); err != nil || len(p.at) != 2 {
-		t.Errorf("%d sequences are left (%v)", len(p.at), err)
-	}
-	if err := (&pass{at: [][]time.Duration{at(1, 2)}, tokens: 5}).check(); err == nil || !strings.Contains(err.Error(), "5 tokens came in 2 events") {
-		t.Error(err)
+	for _, x := range []struct {
+		at     [][]time.Duration
+		tokens int
+		left   int // sequences that have a rate
+		fault  string
+	}{
+		{[][]time.Duration{at(1), at(1, 2), at(1, 2, 3)}, 12, 2, ""}, {[][]time.Duration{at(1, 2), nil}, 4, 1, ""},
+		{[][]time.Duration{at(1, 2)}, 5, 0, "5 tokens came in 2 events"},
+		{[][]time.Duration{at(1), at(2)}, 4, 0, "4 tokens came in 2 events"}, {[][]time.Duration{at(1)}, 1, 0, "1 tokens came in 1 events"},
+	} {
+		p := &pass{at: x.at, tokens: x.tokens}
+		err := p.check()
+		if (err == nil) != (x.fault == "") || err == nil && len(p.at) != x.left || err != nil && !strings.HasPrefix(err.Error(), x.fault) {
+			t.Errorf("%v of %d tokens: %d sequences are left, %v; want %d, %q", x.at, x.tokens, len(p.at), err, x.left, x.fault)
+		}
 	}
 }
 

@@ -92,16 +92,16 @@ func (p *pass) rate() float64 {
 	return float64(n) / (end - begin).Seconds() * float64(p.tokens) / float64(all)
 }
 
-// check reports whether most tokens arrived as events, and drops sequences that have none.
+// check reports whether most tokens arrived as events, and drops sequences with fewer than two, which have no rate.
 func (p *pass) check() error {
 	all := 0
 	for _, at := range p.at {
 		all += len(at)
 	}
-	if 2*all < p.tokens {
+	p.at = slices.DeleteFunc(p.at, func(at []time.Duration) bool { return len(at) < 2 })
+	if 2*all < p.tokens || len(p.at) == 0 {
 		return fmt.Errorf("%d tokens came in %d events: too many have no text of their own; take a model that has learned to write", p.tokens, all)
 	}
-	p.at = slices.DeleteFunc(p.at, func(at []time.Duration) bool { return len(at) < 2 })
 	return nil
 }
 
