@@ -68,7 +68,7 @@ func (s *files) estimate(most int64) (e Estimate, err error) {
 	}
 	e.Whole = true
 	for _, kind := range order {
-		k, err := s.estimateKind(kinds[kind], most/int64(len(order)))
+		k, err := s.estimateKind(kinds[kind], max(most/int64(len(order)), 1))
 		if err != nil {
 			return e, err
 		}
@@ -103,21 +103,30 @@ func (s *files) estimateKind(paths []string, most int64) (e Estimate, err error)
 	return e, nil
 }
 
-// sample reads a file's text until there is enough, and returns how many of its bytes were consumed.
+// sample reads a file's text until there is enough, and returns how many of its bytes were consumed. Readers read ahead,
+// so the text goes on for as long as it comes from bytes that were read by then.
 func (s *files) sample(path string, e *Estimate, most int64) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
+	end := int64(-1) // where the file stood when there was enough
 	err = readerOf(path, s.readers).read(f, func(text string) bool {
 		if unusable(text) == "" {
 			e.add(text)
 		}
-		return e.Bytes < most
+		if e.Bytes < most {
+			return true
+		}
+		at, err := f.Seek(0, io.SeekCurrent)
+		if end < 0 {
+			end = at
+		}
+		return err == nil && at == end && at > 0 // a reader of pages moves the file when it ends
 	})
-	if err != nil {
-		return 0, err
+	if err == nil && end <= 0 {
+		end, err = f.Seek(0, io.SeekCurrent)
 	}
-	return f.Seek(0, io.SeekCurrent)
+	return end, err
 }
