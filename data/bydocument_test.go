@@ -12,7 +12,7 @@ import (
 func TestByDocumentByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(6, 1))
 	for range 400 {
-		share := []float64{0, 0.01, 0.3, 0.9}[g.IntN(4)]
+		share := []float64{0, 0.01, 0.3, 0.5, 0.9}[g.IntN(5)]
 		type doc struct {
 			source int
 			hash   uint64
@@ -20,6 +20,7 @@ func TestByDocumentByDefinition(t *testing.T) {
 		}
 		var docs []doc
 		hashes := []uint64{g.Uint64(), g.Uint64(), g.Uint64(), g.Uint64() >> 8}
+		hashes[g.IntN(4)] = 1 << 63 // half of all hashes are below it
 		least := uint64(math.MaxUint64)
 		for i := range 1 + g.IntN(7) {
 			d := doc{min(i/3, 1), hashes[g.IntN(1+g.IntN(4))], int32(i)}

@@ -39,7 +39,7 @@ func (d *byDocument) add(ids []int32, hash uint64) error {
 	if d.share == 0 || (len(d.held) > 0 && hash > d.least) {
 		return d.put(d.source, d.splitOf(hash), ids)
 	}
-	if len(d.held) > 0 && hash < d.least {
+	if hash < d.least {
 		if err := d.release(d.splitOf(d.least)); err != nil {
 			return err
 		}

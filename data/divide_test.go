@@ -95,19 +95,26 @@ func spread(t *testing.T, valid []string) {
 	}
 }
 
-// Repetitions of what is held out are in neither split, and what came before in training is not held out later.
+// Repetitions of what is held out are in neither split, however many, and what came before in training is not held out
+// later.
 func TestRepetitionsAreNotHeldOut(t *testing.T) {
-	src := randomTexts(500, 60, 9)
-	src.docs = append(src.docs, src.docs...)
-	s := buildSet(t, src, narrow, BuildOptions{HeldOut: 0.2})
-	train, valid := textsOf(t, s, Train, narrow), textsOf(t, s, Valid, narrow)
-	for _, v := range valid {
-		if slices.Contains(train, v) {
-			t.Fatalf("%q is in both splits", v)
+	for copies := 2; copies <= 4; copies++ {
+		src := randomTexts(500, 60, 9)
+		once := src.docs
+		for range copies - 1 {
+			src.docs = append(src.docs, once...)
 		}
-	}
-	if info := s.Manifest.Sources[0]; info.Repeated == 0 || len(valid) < 80 || len(train)+2*len(valid) != 1000 {
-		t.Errorf("%d held out, %d in training, %d tokens left out", len(valid), len(train), info.Repeated)
+		s := buildSet(t, src, narrow, BuildOptions{HeldOut: 0.2})
+		train, valid := textsOf(t, s, Train, narrow), textsOf(t, s, Valid, narrow)
+		tokens := 0
+		for _, v := range valid {
+			if tokens += len(v); slices.Contains(train, v) {
+				t.Fatalf("%q is in both splits", v)
+			}
+		}
+		if info := s.Manifest.Sources[0]; info.Repeated != int64((copies-1)*tokens) || len(valid) < 80 || len(train)+copies*len(valid) != copies*500 {
+			t.Errorf("%d copies: %d held out, %d in training, %d tokens left out", copies, len(valid), len(train), info.Repeated)
+		}
 	}
 }
 

@@ -29,6 +29,25 @@ func seekRefuses(t *testing.T, l *Loader, bad map[string]badPosition) {
 	}
 }
 
+// Sizes that are not positive are a bug of the caller, each alone and in either order.
+func TestLoaderSizes(t *testing.T) {
+	s := buildSet(t, tens(3), narrow, BuildOptions{})
+	sp := must(s.Split(Train))
+	for name, make := range map[string]func(*Split, int, int, uint64) *Loader{OrderRandom: NewLoader, OrderStream: NewStream} {
+		for _, size := range [][2]int{{1, 1}, {0, 1}, {1, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
+			func() {
+				good := size == [2]int{1, 1}
+				defer func() {
+					if x := recover(); (x == nil) != good {
+						t.Errorf("%s of B=%d, T=%d: %v", name, size[0], size[1], x)
+					}
+				}()
+				next(make(sp, size[0], size[1], 1))
+			}()
+		}
+	}
+}
+
 // allocatesNothing checks a loader over a small set, whose epochs it crosses.
 func allocatesNothing(t *testing.T, l *Loader) {
 	t.Helper()

@@ -53,7 +53,7 @@ func piecesOf(t *testing.T, share float64, eos *int32, sources ...[]int) (list [
 func TestPiecesByDefinition(t *testing.T) {
 	end := int32(-7)
 	for _, eos := range []*int32{nil, &end} {
-		for _, share := range []float64{0.02, 0.1, 0.25, 0.5} {
+		for _, share := range []float64{0.02, 0.1, 0.25, 0.5, 0.6, 0.75, 0.95} {
 			const n = 200
 			list, _ := piecesOf(t, share, eos, []int{n * 1024}, []int{60 * 1024, 140 * 1024})
 			next, held := int32(0), [2][]int{}
@@ -129,6 +129,12 @@ func TestPieceLengths(t *testing.T) {
 			t.Errorf("%d tokens are %d pieces, want %d", n, got, want)
 		}
 	}
+	for n, waits := range map[int]bool{1: true, big - 1: true, big: false, big + 1: false} {
+		d := newByPiece(func(int, string, []int32) error { return nil }, 0.5, nil, nil)
+		if err := d.add(make([]int32, n), 0); err != nil || (d.waiting != nil) != waits {
+			t.Errorf("after %d tokens %d documents wait (%v)", n, len(d.waiting), err)
+		}
+	}
 	end := int32(0)
 	if d.eos = &end; d.cuts(make([]int32, 1536)) != 1 || d.cuts(make([]int32, 1537)) != 2 {
 		t.Error("the end of text counts as text")
@@ -182,6 +188,14 @@ func TestManifestCounts(t *testing.T) {
 	}
 }
 
+// closing is an encoder with any end-of-text id.
+type closing struct {
+	byteEncoder
+	id int32
+}
+
+func (e closing) EOS() (int32, bool) { return e.id, true }
+
 // Whatever decides a set's content changes its inputs; what does not, does not.
 func TestInputs(t *testing.T) {
 	a, b := texts{docs: []string{"a"}, id: "a"}, texts{docs: []string{"b"}, id: "b"}
@@ -230,6 +244,12 @@ func TestInputs(t *testing.T) {
 	for vocab, good := range map[int]bool{0: false, 1: true, math.MaxInt32: true, math.MaxInt32 + 1: false} {
 		if _, err := newManifest([]Source{a}, byteEncoder{vocab: vocab, eos: -1}, BuildOptions{}); (err == nil) != good {
 			t.Errorf("a vocabulary of %d: %v", vocab, err)
+		}
+	}
+	for eos, good := range map[int32]bool{-1: false, 0: true, 255: true, 256: false} {
+		m, err := newManifest([]Source{a}, closing{byteEncoder{vocab: 256}, eos}, BuildOptions{})
+		if (err == nil) != good || err == nil && (m.EOS == nil || *m.EOS != eos) {
+			t.Errorf("end of text %d of a vocabulary of 256: %v, %v", eos, m, err)
 		}
 	}
 }
@@ -307,5 +327,19 @@ func TestProbe(t *testing.T) {
 	write(t, filepath.Join(dir, "zzz.txt"), []byte("text"))
 	if got, from := read(t, open(t, dir)); !slices.Equal(got, []string{"text"}) || !slices.Equal(from, []string{"zzz.txt"}) {
 		t.Errorf("%q of %q", got, from)
+	}
+	write(t, filepath.Join(dir, "zzz.txt"), []byte("binary\x00")) // not among the first: an error when it is read
+	if _, err := Open(dir); err != nil {
+		t.Errorf("the file after a hundred was looked at: %v", err)
+	}
+	for _, at := range []string{"000.txt", "050.txt", "099.txt"} { // whichever of them has text
+		dir := t.TempDir()
+		for _, name := range []string{"000.txt", "050.txt", "099.txt"} {
+			write(t, filepath.Join(dir, name), []byte(" \n"))
+		}
+		write(t, filepath.Join(dir, at), []byte(" "+textBreak+"text"+textBreak+" "))
+		if got, from := read(t, open(t, dir)); !slices.Equal(got, []string{"text"}) || !slices.Equal(from, []string{at}) {
+			t.Errorf("%q of %q, want the text of %s", got, from, at)
+		}
 	}
 }

@@ -45,6 +45,12 @@ func TestReadersOfSmallReads(t *testing.T) {
 			}
 		}
 	}
+	for n, good := range map[int]bool{maxLine: true, maxLine + 1: false} { // the end of the line counts
+		line, err := readLine(bufio.NewReader(strings.NewReader(strings.Repeat("x", n-1)+"\nnext")), nil)
+		if (err == nil) != good || good && len(line) != n {
+			t.Errorf("a line of %d bytes: %d, %v", n, len(line), err)
+		}
+	}
 	broken := errors.New("broken")
 	for name, read := range map[string]streamFunc{"text": readText, "lines": readJSONL} {
 		r := bufio.NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader(`{"text":"a"}`))))
@@ -53,6 +59,34 @@ func TestReadersOfSmallReads(t *testing.T) {
 		}
 		if err := read(bufio.NewReader(iotest.ErrReader(broken)), func(string) bool { return true }); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A long text is cut at the last space of its second half, the later the better; without one at a character; and at the
+// bound, or up to three bytes before it, where there are no characters.
+func TestCutsOfLongTexts(t *testing.T) {
+	const half = textChunk / 2
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for name, c := range map[string]struct {
+		text string
+		cuts []int // lengths of the documents
+	}{
+		"a space before the half": {x(half-1) + " " + x(textChunk), []int{textChunk, half}},
+		"a space at the half":     {x(half) + " " + x(textChunk), []int{half, textChunk}},
+		"a space at the end":      {x(textChunk-1) + " " + x(9), []int{textChunk - 1, 9}},
+		"a space behind the end":  {x(textChunk) + " " + x(9), []int{textChunk, 10}},
+		"a line before a space":   {x(half) + "\n" + x(99) + " " + x(textChunk), []int{half, textChunk, 100}},
+		"no more than fits":       {x(textChunk), []int{textChunk}},
+		"one more than fits":      {x(textChunk + 1), []int{textChunk, 1}},
+		"two bytes":               {"x" + strings.Repeat("é", half+9), []int{textChunk - 1, 20}},
+		"four bytes, one over":    {"x" + strings.Repeat("😀", half), []int{textChunk - 3, textChunk, 4}},
+		"four bytes, three over":  {"xxx" + strings.Repeat("😀", half), []int{textChunk - 1, textChunk, 4}},
+		"no characters":           {strings.Repeat("\x80", 2*textChunk), []int{textChunk - 3, textChunk - 3, 6}},
+	} {
+		var got []int
+		if err := readText(bufio.NewReader(strings.NewReader(c.text)), func(s string) bool { got = append(got, len(s)); return true }); err != nil || !slices.Equal(got, c.cuts) {
+			t.Errorf("%s: documents of %v bytes, %v; want %v", name, got, err, c.cuts)
 		}
 	}
 }
@@ -157,6 +191,15 @@ func TestNamesOfSources(t *testing.T) {
 	write(t, filepath.Join(root, "src", "x.go"), []byte("package x"))
 	if s := open(t, "goroot"); s.Name() != "goroot" {
 		t.Errorf("named %q", s.Name())
+	}
+	t.Setenv("GOROOT", "") // then the one that the program go names
+	if s, err := Open("goroot"); err != nil || len(s.(*files).paths) < 1000 {
+		t.Errorf("without GOROOT: %v", err)
+	}
+	t.Setenv("GOROOT", t.TempDir())
+	write(t, filepath.Join(os.Getenv("GOROOT"), "src"), []byte("a file"))
+	if _, err := Open("goroot"); err == nil || !strings.Contains(err.Error(), "src is not a folder; set GOROOT") {
+		t.Errorf("a file for the sources of Go: %v", err)
 	}
 	_, err := Open(filepath.Join(root, "none.txt"))
 	var s *SourceError
