@@ -1,6 +1,7 @@
 package data
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -43,6 +44,25 @@ func TestLoaderSizes(t *testing.T) {
 					}
 				}()
 				next(make(sp, size[0], size[1], 1))
+			}()
+		}
+	}
+}
+
+// Each slice of a batch has its own length checked: a row more or less is a bug of the caller.
+func TestBatchSizes(t *testing.T) {
+	l := NewLoader(must(buildSet(t, tens(3), narrow, BuildOptions{}).Split(Train)), 2, 3, 1)
+	for which := range 3 {
+		for _, n := range []int{0, 3, 5, 7, 9} {
+			b := [3][]int32{make([]int32, 6), make([]int32, 6), make([]int32, 6)}
+			b[which] = make([]int32, n)
+			func() {
+				defer func() {
+					if x := fmt.Sprint(recover()); !strings.Contains(x, "want B*T = 2*3 = 6 each") {
+						t.Errorf("slice %d of %d: %s", which, n, x)
+					}
+				}()
+				l.Next(b[0], b[1], b[2])
 			}()
 		}
 	}

@@ -149,6 +149,41 @@ func TestMixRefuses(t *testing.T) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
+	// The bound of the set was reached before the second source.
+	dir := filepath.Join(t.TempDir(), "set")
+	shares := []Share{{Weight: 1}, {Weight: 1}}
+	if _, err := Build(t.Context(), dir, []Source{tens(7), texts{docs: []string{"b"}, id: "b"}}, narrow, BuildOptions{MaxTokens: 20, Shares: shares}); err != nil {
+		t.Fatal(err)
+	}
+	s := must(OpenSet(dir, true))
+	defer s.Close()
+	if _, err := split(t, s, Train).Mix(shares); err == nil || err.Error() != "data: source texts: gave no text to train on" {
+		t.Errorf("a source without text: %v", err)
+	}
+}
+
+// Rows are without bound if any source is, however many were taken; a position has at most the rows that a source gives.
+func TestRowsThatAreLeft(t *testing.T) {
+	single := NewLoader(split(t, buildSet(t, tens(9), narrow, BuildOptions{}), Train), 2, 8, 1)
+	free := NewLoader(mix(t, mixedSet(t, []Share{{Weight: 1, Epochs: 1}, {Weight: 1}, {Weight: 2}}, 160, 300, 300)), 2, 8, 1)
+	for range 5 {
+		for name, l := range map[string]*Loader{"one source": single, "bounds of some": free} {
+			if next(l); l.Left() != math.MaxUint64 {
+				t.Errorf("%s: %d rows are left", name, l.Left())
+			}
+		}
+	}
+	if single.Skip(1 << 40); single.Position().Rows[0] != 1<<40+10 {
+		t.Errorf("%d rows after 2^40 and ten", single.Position().Rows[0])
+	}
+	bound := NewLoader(mix(t, mixedSet(t, []Share{{Weight: 1, Epochs: 1}, {Weight: 1, Epochs: 2}}, 160, 80)), 2, 8, 1)
+	for _, rows := range [][2]uint64{{0, 0}, {20, 20}, {21, 20}, {20, 21}, {0, 20}} {
+		p := bound.Position()
+		p.Rows = rows[:]
+		if err := bound.Seek(p); (err == nil) != (rows[0] <= 20 && rows[1] <= 20) || err == nil && bound.Left() != 40-rows[0]-rows[1] {
+			t.Errorf("%v rows: %v, then %d are left", rows, err, bound.Left())
+		}
+	}
 }
 
 // Weights do not change the tokens of a set, but a set whose sources lie apart is not the one in which they are one.

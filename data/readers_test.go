@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,6 +159,22 @@ func TestOrderOfAFolder(t *testing.T) {
 	vfstest.Symlink(t, filepath.Join(dir, "z"), filepath.Join(dir, "zz"))
 	if got, _ := read(t, open(t, dir)); !slices.Equal(got, want) {
 		t.Errorf("with two links to a folder: %q", got)
+	}
+}
+
+// What has the name of a text and is neither a file nor a folder is not read: a socket here, in a folder and by a glob.
+func TestOnlyFilesAreRead(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "b.txt", []byte("text"))
+	l, err := net.Listen("unix", "a.txt")
+	if err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	defer l.Close()
+	for _, spec := range []string{".", "*.txt"} {
+		if got, from := read(t, open(t, spec)); !slices.Equal(got, []string{"text"}) || !slices.Equal(from, []string{"b.txt"}) {
+			t.Errorf("%s: %q of %q", spec, got, from)
+		}
 	}
 }
 

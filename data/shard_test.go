@@ -130,6 +130,24 @@ func TestOpenShardNeedsAFile(t *testing.T) {
 	}
 	_, err := OpenShard(empty, false)
 	mustCorrupt(t, err, "empty.bin")
+	_, err = OpenShard(empty, true)
+	mustCorrupt(t, err, "empty.bin")
+	folder := t.TempDir()
+	_, err = OpenShard(folder, true)
+	if c := mustCorrupt(t, err, filepath.Base(folder)); c.Fault != "not a regular file" {
+		t.Errorf("a folder: %v", err)
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.bin")
+	b := shardBytes(t, 300)
+	b[64]++ // a token, which only verify reads
+	write(t, damaged, b)
+	s, err := OpenShard(damaged, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	_, err = OpenShard(damaged, true)
+	mustCorrupt(t, err, "damaged.bin")
 }
 
 // Whatever the bytes: no panic, an error that names the file, or a shard all of whose documents can be read.

@@ -73,6 +73,45 @@ func TestManifestTexts(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+	for name, c := range map[string]struct { // both sides of every bound
+		change func(m *Manifest)
+		good   bool
+	}{
+		"one id":              {func(m *Manifest) { m.Vocab, m.EOS = 1, nil }, true},
+		"the last vocabulary": {func(m *Manifest) { m.Vocab = math.MaxInt32 }, true},
+		"one more":            {func(m *Manifest) { m.Vocab = math.MaxInt32 + 1 }, false},
+		"id 0 ends texts":     {func(m *Manifest) { m.EOS = ptr(int32(0)) }, true},
+		"the last id does":    {func(m *Manifest) { m.EOS = ptr(int32(256)) }, true},
+		"documents of one":    {func(m *Manifest) { numbers3(m, 64, 9, 9) }, true},
+		"all tokens there are": {func(m *Manifest) {
+			numbers3(m, 64, 1, 0)
+			sum := int64(0)
+			for _, s := range m.Shards {
+				sum += s.Tokens
+			}
+			numbers3(m, 64, 1, math.MaxInt64-sum)
+		}, true},
+		"65 digits": {func(m *Manifest) { m.Shards[1].SHA256 += "0" }, false},
+		"62 digits": {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[2:] }, false},
+		"no digit":  {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[:63] + "g" }, false},
+		"documents": {func(m *Manifest) { m.Docs++ }, false},
+		"tokens":    {func(m *Manifest) { m.Tokens-- }, false},
+	} {
+		var m Manifest
+		must(0, json.Unmarshal(must(json.Marshal(s.Manifest)), &m))
+		docs, tokens := m.Docs, m.Tokens
+		c.change(&m)
+		if docs == m.Docs && tokens == m.Tokens {
+			m.Docs, m.Tokens = 0, 0
+			for _, s := range m.Shards {
+				m.Docs, m.Tokens = m.Docs+s.Docs, m.Tokens+s.Tokens
+			}
+		}
+		m.Hash = m.contentHash()
+		if err := m.check("x"); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	m := *s.Manifest
 	m.Docs++
 	m.Tokens += 2
