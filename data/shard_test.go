@@ -2,6 +2,7 @@ package data
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
@@ -148,6 +149,47 @@ func TestOpenShardNeedsAFile(t *testing.T) {
 	_ = s.Close()
 	_, err = OpenShard(damaged, true)
 	mustCorrupt(t, err, "damaged.bin")
+}
+
+// Wherever the one id outside the vocabulary is, verify names it; ids up to the last are right, in every vocabulary.
+func TestVerifyEveryToken(t *testing.T) {
+	for _, vocab := range []int{1, 2, 300, 1 << 16, 1<<16 + 1, maxVocab} {
+		ids := make([]int32, 1100)
+		for i := range ids {
+			ids[i] = int32(i % 2 * (vocab - 1))
+		}
+		path := filepath.Join(t.TempDir(), "s.bin")
+		w := must(createShard(vfs.OS{}, path, vocab))
+		must(0, w.add(ids))
+		must(w.finish(Train))
+		s, err := OpenShard(path, true)
+		if err != nil {
+			t.Errorf("a vocabulary of %d: %v", vocab, err)
+			continue
+		}
+		if s.Close() != nil || s.Close() != nil {
+			t.Error("closed twice")
+		}
+		if vocab == 1<<16 {
+			continue // all that two bytes can hold
+		}
+		b := must(os.ReadFile(path))
+		for _, at := range []int{0, 1, 511, 512, 513, 1023, 1024, 1099} {
+			changed, width := slices.Clone(b), int(tokenWidth(vocab))
+			le.PutUint16(changed[headerSize+width*at:], uint16(vocab))
+			if width == 4 {
+				le.PutUint32(changed[headerSize+width*at:], uint32(vocab))
+			}
+			le.PutUint32(changed[48:], crc32.Checksum(changed[headerSize:headerSize+width*len(ids)], castagnoli))
+			s, err := parseShard("x.bin", reseal(changed))
+			if err == nil {
+				err = s.verify()
+			}
+			if c := mustCorrupt(t, err, "x.bin"); c.Fault != fmt.Sprintf("token %d is id %d, outside the vocabulary of %d", at, vocab, vocab) {
+				t.Errorf("token %d: %v", at, err)
+			}
+		}
+	}
 }
 
 // Whatever the bytes: no panic, an error that names the file, or a shard all of whose documents can be read.
