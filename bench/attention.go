@@ -31,14 +31,14 @@ func (o AttentionOptions) config() (layer.AttnConfig, error) {
 	if err != nil {
 		return layer.AttnConfig{}, err
 	}
+	if err := bounded(flagValue{"dim", o.Dim}, flagValue{"head", o.Head}, flagValue{"tokens", o.Tokens}); err != nil {
+		return layer.AttnConfig{}, err
+	}
 	if o.Head <= 0 || o.Dim <= 0 || o.Dim%(o.Head*a.Values) != 0 {
 		return layer.AttnConfig{}, fmt.Errorf("head: values of %d × %d do not divide dim = %d", a.Values, o.Head, o.Dim)
 	}
 	if o.Seq <= 0 || o.Tokens < o.Seq {
 		return layer.AttnConfig{}, fmt.Errorf("seq: is %d, must be positive and at most tokens = %d", o.Seq, o.Tokens)
-	}
-	if err := bounded(flagValue{"tokens", o.Tokens}); err != nil {
-		return layer.AttnConfig{}, err
 	}
 	heads := o.Dim / (o.Head * a.Values)
 	c := layer.AttnConfig{Arch: a, Dim: o.Dim, Heads: heads, Groups: heads, HeadDim: o.Head, HeadNorm: a.HeadNorm, HeadNormEps: 1e-5,

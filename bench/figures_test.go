@@ -240,7 +240,10 @@ func TestAttentionOptions(t *testing.T) {
 	for want, change := range map[string]func(*AttentionOptions){
 		"": func(*AttentionOptions) {}, "there are [": func(o *AttentionOptions) { o.Arch = "x" }, "head: values of 2 × 24": func(o *AttentionOptions) { o.Head = 24 },
 		"head: values of 2 × 0": func(o *AttentionOptions) { o.Head = 0 }, "dim = 0": func(o *AttentionOptions) { o.Dim = 0 },
-		"seq: is 0": func(o *AttentionOptions) { o.Seq = 0 }, "at most tokens = 31": func(o *AttentionOptions) { o.Tokens = 31 },
+		"dim: is 16777248": func(o *AttentionOptions) { o.Dim = most + 32 }, "dim: is -64": func(o *AttentionOptions) { o.Dim = -64 },
+		"head: is 4611686018427387904": func(o *AttentionOptions) { o.Head = 1 << 62 }, "head: is -16": func(o *AttentionOptions) { o.Head = -16 },
+		"seq: is -8": func(o *AttentionOptions) { o.Seq = -8 },
+		"seq: is 0":  func(o *AttentionOptions) { o.Seq = 0 }, "at most tokens = 31": func(o *AttentionOptions) { o.Tokens = 31 },
 	} {
 		o := good
 		change(&o)
