@@ -78,4 +78,10 @@ func TestAdjustByHand(t *testing.T) {
 	if huge[1] != -math.MaxFloat32 {
 		t.Errorf("a finite logit became %g", huge[1])
 	}
+	if nudge(huge, 0, 1e39); huge[0] != math.MaxFloat32 {
+		t.Errorf("a finite logit became %g", huge[0])
+	}
+	if penalize(huge, []int32{0, 1}, 3); huge[0] != math.MaxFloat32/3 || huge[1] != -math.MaxFloat32 {
+		t.Errorf("extreme logits became %v", huge[:2])
+	}
 }

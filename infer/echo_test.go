@@ -101,6 +101,11 @@ func TestEchoOfFullContextAndText(t *testing.T) {
 	if got.Text != "ab" || rest.Text != "😀c" || rest.Reason != ReasonStop {
 		t.Errorf("echo %q, answer %q because of %q", got.Text, rest.Text, rest.Reason)
 	}
+	// A prompt that ends inside a character: the answer completes it.
+	got, rest = echoed(t, e, Request{IDs: tok.Encode("ab😀")[:4], Sampling: Sampling{Stop: []string{"d"}}})
+	if got.Text != "ab" || rest.Text != "😀c" {
+		t.Errorf("echo %q, answer %q", got.Text, rest.Text)
+	}
 	if s := e.Stats(); s.FreePages != s.Pages {
 		t.Errorf("left behind %+v", s)
 	}

@@ -231,6 +231,11 @@ func TestHitsByHand(t *testing.T) {
 			t.Errorf("%v: %d found, %d counted, want %d", c.ids, cached, e.Stats().Hits-before, c.want)
 		}
 	}
+	full := []int32{30, 31, 32, 33, 34, 35, 36, 37} // exactly two pages
+	ask(1, full...)
+	if _, cached := ask(1, append(full, 9)...); cached != 8 {
+		t.Errorf("%d tokens of two full pages are found", cached)
+	}
 	e = engine(t, e.model, nil, Options{Slots: 2, PageSize: 4, CacheTokens: 48})
 	reqs := make([]Request, 2)
 	for i, scope := range []string{"old", "young"} {

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,6 +41,72 @@ func TestSeed(t *testing.T) {
 				}
 			}
 			all = append(all, ids)
+		}
+	}
+}
+
+// drawn is the token of a seed's first number by definition: in the order of ids, or of preference once a filter has sorted
+// them, the first whose cumulative weight exceeds that share of the sum.
+func drawn(logits []float32, s Sampling) int32 {
+	var list []candidate
+	most := slices.Max(logits)
+	for i, l := range logits {
+		list = append(list, candidate{int32(i), l, math.Exp((float64(l) - float64(most)) / s.Temperature)})
+	}
+	if filters := s.TopP > 0 && s.TopP < 1; s.TopK > 0 || filters {
+		slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.logit, a.logit) })
+		if s.TopK > 0 {
+			list = list[:min(s.TopK, len(list))]
+		}
+		for n, sum := 1, total(list); filters && n <= len(list); n++ {
+			if total(list[:n]) >= s.TopP*sum {
+				list = list[:n]
+			}
+		}
+	}
+	list = slices.DeleteFunc(list, func(c candidate) bool { return c.weight < s.MinP })
+	var rng rand.PCG
+	rng.Seed(s.Seed, 0x616e746970686173)
+	x := float64(rng.Uint64()>>11) / (1 << 53) * total(list)
+	for _, c := range list {
+		if x -= c.weight; x < 0 {
+			return c.id
+		}
+	}
+	return -1
+}
+
+// A seed gives the same tokens in every version: those that the definition draws, whatever the filters.
+func TestDrawsByDefinition(t *testing.T) {
+	g := rand.New(rand.NewPCG(5, 5))
+	for _, s := range []Sampling{
+		{Temperature: 1}, {Temperature: 1, TopP: 1}, {Temperature: 0.4, MinP: 0.2}, {Temperature: 1, MinP: 1}, {Temperature: 1, TopK: 1}, {Temperature: 2, TopK: 3},
+		{Temperature: 1, TopK: 40}, {Temperature: 1, TopK: 99}, {Temperature: 1, TopK: 9, TopP: 1}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 0.95, MinP: 0.1},
+		{Temperature: 1, TopK: 5, TopP: 0.8, MinP: 0.05}, {Temperature: 1, TopK: 40, TopP: 0.7},
+	} {
+		for seed := range uint64(200) {
+			logits := make([]float32, 40)
+			for i := range logits {
+				logits[i] = float32(g.NormFloat64() * 2)
+			}
+			logits[g.IntN(40)] = float32(math.Inf(-1))
+			s.Seed = seed
+			if got, want := sequence(t, logits, s, 1)[0], drawn(logits, s); got != want {
+				t.Fatalf("%+v: token %d, want %d", s, got, want)
+			}
+		}
+	}
+	for _, c := range []struct {
+		weights []float64
+		x       float64
+		want    int32
+	}{{[]float64{1, 1}, 0, 0}, {[]float64{1, 1}, 0.99, 0}, {[]float64{1, 1}, 1, 1}, {[]float64{1, 1}, 2, 1}, {[]float64{1, 0, 0}, 1, 0}, {[]float64{0, 1}, 0, 1}} {
+		var list []candidate
+		for i, w := range c.weights {
+			list = append(list, candidate{id: int32(i), weight: w})
+		}
+		if got := draw(list, c.x); got != c.want {
+			t.Errorf("%g of %v: token %d, want %d", c.x, c.weights, got, c.want)
 		}
 	}
 }
