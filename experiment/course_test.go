@@ -54,6 +54,21 @@ func TestCourse(t *testing.T) {
 	if failed.end(wait(9)); failed.stage != finished || failed.judge != 0 || failed.trained != 10 {
 		t.Errorf("a run that diverged: %+v", failed.prospect)
 	}
+	for _, tokens := range []int64{20, 3200} { // steps of 100 tokens are a thirty-second of the longer run
+		c := &course{prospect: prospect{tokens: tokens}}
+		c.begin(now)
+		for n, speed := range []float64{50, 50, 0, math.Inf(1), 50, math.Inf(1), 0, 25, -1} { // some were not measured
+			c.step(wait(2), &train.Row{Tokens: min(int64(n+1)*100, tokens), TokS: speed})
+			if quick := map[bool]float64{true: 0.02}[n > 3]; c.quick != quick || tokens == 3200 && c.perToken != map[bool]float64{true: 0.02}[n > 0] || tokens == 20 && c.perToken != 0 {
+				t.Errorf("step %d of %d tokens: %+v", n+1, tokens, c.prospect)
+			}
+		}
+	}
+	for seconds, want := range map[float64]string{0: "1s", 0.2: "1s", 1.4: "1s", 61.6: "1m2s"} {
+		if got := span(seconds); got != want {
+			t.Errorf("%g s are %s", seconds, got)
+		}
+	}
 	only := &course{prospect: prospect{tokens: 6400}} // trained in an earlier call
 	only.begin(now)
 	only.judged(wait(1))
@@ -75,7 +90,7 @@ func TestSurvey(t *testing.T) {
 	s := &survey{workers: 2, warned: map[side]bool{}}
 	s.lay(runs)
 	s.finished([]Row{row(0, sharedSpeed, "m", 50), row(0, Finished, "m", 3), row(1, sharedSpeed, "other", 70), row(1, Finished, "other", 3),
-		row(2, trainSpeed, "m", 90), row(2, Finished, "m", 3), row(3, Failed, "m", 10), {Measure: Finished, origin: origin{Run: "another"}}}, "m")
+		row(2, trainSpeed, "m", 90), row(2, sharedSpeed, "m", 0), row(2, Finished, "m", 3), row(3, Failed, "m", 10), {Measure: Failed, origin: origin{Run: runs[4].Name()}}, {Measure: Finished, origin: origin{Run: "another"}}}, "m")
 	all := runs[0].tokens()
 	for i, want := range []prospect{{stage: finished, trained: all, past: 1. / 50}, {stage: finished, trained: all}, {stage: finished, trained: all},
 		{stage: finished, trained: all / 4}, {stage: waiting}} {
@@ -83,6 +98,11 @@ func TestSurvey(t *testing.T) {
 		if got.stage != want.stage || got.trained != want.trained || got.past != want.past || got.tokens != all || got.flops <= 0 || got.arch != runs[i].Arch {
 			t.Errorf("run %d: %+v, want %+v", i, got.prospect, want)
 		}
+	}
+	one := &survey{workers: 1}
+	one.lay(runs)
+	if one.finished([]Row{row(0, sharedSpeed, "m", 50), row(1, trainSpeed, "m", 80)}, "m"); one.courses[0].past != 0 || one.courses[1].past != 1./80 {
+		t.Errorf("with one worker: %+v, %+v", one.courses[0].prospect, one.courses[1].prospect)
 	}
 	last := s.courses[4]
 	if s.lay(runs[4:5]); len(s.courses) != 1 || s.courses[0] != last || s.by[runs[4].Name()] != last {
@@ -133,6 +153,8 @@ func TestSlow(t *testing.T) {
 		list []Speed
 		slow string
 	}{
+		"ten times":         {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 10}}, ""},
+		"not measured":      {[]Speed{{"s", "a", 10, 0}, {"s", "b", 10, 1}, {"s", "c", 10, 6}}, ""},
 		"alone":             {[]Speed{{"s", "a", 10, 1}}, ""},
 		"equal":             {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 9.9}}, ""},
 		"one of two":        {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 10.1}}, "b"},

@@ -204,6 +204,11 @@ func TestFloorsAndSizes(t *testing.T) {
 			list[i].Floors = map[string]float64{"copy": 0.25}
 		}
 	}
+	for _, arch := range []string{plain, v1} { // both were asked something else
+		r := at(arch, 1, 1, "lm.loss", 2)
+		r.Run, r.Metric, r.Task = arch+"-s1", "loss", &TaskInfo{Name: "lm", Kind: "lm", Question: "q"}
+		list = append(list, r)
+	}
 	x, ok := newFinal(list).find(&claim{arch: v1, than: plain, measure: bound, above: true}, "tiny")
 	if got := fmt.Sprint(x.doubts); !ok || got != "[]" {
 		t.Errorf("%s: %+v", got, x)

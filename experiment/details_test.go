@@ -133,6 +133,11 @@ func TestSizesAreSeparate(t *testing.T) {
 	if want := "tiny transformer (2 seeds), tiny diff (1 seed), small transformer (1 seed): of the claims"; !strings.HasPrefix(lead, want) || !strings.Contains(lead, " With one seed errors") {
 		t.Errorf("%q, want %q", lead, want)
 	}
+	for size, run := range map[string]string{"tiny": "tiny-transformer-1-1", "small": "small-transformer-2-1"} {
+		if got := f.runRow(size, plain, 1)[0]; got != run {
+			t.Errorf("%s: %s, want %s", size, got, run)
+		}
+	}
 	if list := f.allSized(); len(list) != 3 {
 		t.Errorf("a side without a run is counted: %+v", list)
 	}

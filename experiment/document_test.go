@@ -282,6 +282,8 @@ func TestLead(t *testing.T) {
 			"transformer (1 seed), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
 		{"one of them", slices.Concat(seeded(plain, "lm.loss", 3, 3), seeded(v1, "lm.loss", 1)),
 			"transformer (2 seeds), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
+		{"the first of them", slices.Concat(seeded(plain, "lm.loss", 3), seeded(v1, "lm.loss", 1, 1)),
+			"transformer (1 seed), diff (2 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
 		{"unequal", wide, "transformer (3 seeds), diff (3 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. " +
 			"Unequal parameters: diff has 90, transformer 100 (−10.0 %)."},
 		{"diverged", append(slices.Clone(three), failed),

@@ -109,7 +109,7 @@ func TestTitlesOfBundles(t *testing.T) {
 	for measure, w := range want {
 		id := strings.ReplaceAll(strings.Fields(measure)[0], ".", "-")
 		i := slices.IndexFunc(list, func(b report.Bundle) bool { return b.ID == id })
-		if i < 0 || list[i].Title != w[0] || list[i].Y != w[1] || len(list[i].Sides) != 1 {
+		if i < 0 || list[i].Title != w[0] || list[i].Y != w[1] || len(list[i].Sides) != 1 || list[i].Share {
 			t.Errorf("%s: %+v", measure, list)
 		}
 	}

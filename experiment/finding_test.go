@@ -36,6 +36,20 @@ func TestFindBySeed(t *testing.T) {
 		!(math.Abs(x.low-3+half) <= 1e-5) || !(math.Abs(x.high-3-half) <= 1e-5) || x.doubts != nil {
 		t.Errorf("differences: %+v, want 3 ± %g", x, half)
 	}
+	for _, change := range []func(*Row){func(r *Row) {
+		r.Metric, r.Task = "hidden_max", &TaskInfo{Name: "outliers", Kind: "outliers", Question: "q"}
+	}, func(r *Row) { r.Items = []float64{1, 2} }} {
+		bare := slices.Clone(rows) // a question without items, and items without a question
+		for i := range bare {
+			change(&bare[i])
+		}
+		if got, ok := newFinal(bare).find(c, "tiny"); !ok || got.diff != x.diff || got.low != x.low || got.high != x.high || got.seeds != 3 {
+			t.Errorf("without pairs: %+v, want %+v", got, x)
+		}
+	}
+	if lo, mid, hi := studentInterval([]float64{3}); !math.IsInf(lo, -1) || mid != 3 || !math.IsInf(hi, 1) {
+		t.Errorf("one value: %g [%g, %g]", mid, lo, hi)
+	}
 	c = &claim{arch: v1, than: plain, measure: "outliers.hidden_max", ratio: true}
 	rows = slices.Concat(seeded(plain, "outliers.hidden_max", 2, 4), seeded(v1, "outliers.hidden_max", 4, 32))
 	x, ok = newFinal(rows).find(c, "tiny")
@@ -94,7 +108,7 @@ func TestFloored(t *testing.T) {
 		{"far above", 0.9, both, 3, true, false},
 		{"a claim of less", 0.5, both, 3, false, false},
 		{"one seed", 0.5, both, 1, true, false},
-		{"no floor", 0.5, nil, 3, true, false},
+		{"no floor", 0.5, nil, 3, true, false}, {"nothing, and no floor", 0, nil, 3, true, false},
 		{"a floor of 1", 0.5, map[string]float64{"copy": 1, "chance": 0.01}, 3, true, false},
 	} {
 		c := &claim{arch: v1, than: plain, measure: "needle.bound N=4 R=2", above: x.above, percent: true}
@@ -139,6 +153,7 @@ func TestVerdictAndDivergence(t *testing.T) {
 		{"two seeds", nil, finding{diff: -1, low: -2, high: -0.5, seeds: 2}, "lm.loss", Unclear},
 		{"no number", nil, finding{diff: math.NaN(), low: -2, high: -0.5, seeds: 3}, "lm.loss", Unclear},
 		{"no end", nil, finding{diff: -1, low: math.NaN(), high: -0.5, seeds: 3}, "lm.loss", Unclear},
+		{"no other end", nil, finding{diff: 1, low: 0.5, high: math.NaN(), seeds: 3}, "lm.loss", Unclear},
 	} {
 		rows := slices.Clone(sides)
 		for _, arch := range x.failed {
@@ -199,6 +214,7 @@ func TestFigureByKind(t *testing.T) {
 		{claim{}, finding{diff: 9.89, low: 9.8, high: 10, arch: 9.99, than: 0.1}, "9.990 against 0.100: +9.890 [+9.800, +10.000]"},
 		{claim{}, finding{diff: 0.001, low: 0.001, high: 0.001, arch: 0.011, than: 0.009}, "0.011 against 0.009: +0.001 [+0.001, +0.001]"},
 		{claim{}, finding{diff: -0.001, low: -0.002, high: 0.001, arch: 0.009, than: 0.01}, "0.009 against 0.010: −0.001 [−0.002, +0.001]"},
+		{claim{}, finding{diff: 0.001, low: -0.001, high: 0.002, arch: 0.01, than: 0.009}, "0.010 against 0.009: +0.001 [−0.001, +0.002]"},
 		{claim{}, finding{diff: 0.0002, low: -0.0001, high: 0.0005, arch: 0.0012, than: 0.001}, "0.0012 against 0.001: +0.0002 [−0.0001, +0.0005]"},
 		{claim{}, finding{diff: 0.0033, low: 0.001, high: 0.006, arch: 0.0123, than: 0.009}, "0.012 against 0.009: +0.003 [+0.001, +0.006]"},
 		{claim{}, finding{diff: -0.0033, low: -0.006, high: -0.001, arch: 0.009, than: 0.0123}, "0.009 against 0.012: −0.003 [−0.006, −0.001]"},
@@ -285,7 +301,7 @@ func TestVerdictsOfSizes(t *testing.T) {
 	for _, size := range []string{"tiny", "small"} {
 		for _, r := range slices.Concat(seeded(plain, "outliers.hidden_max", 3, 3.1, 3.2), seeded(v1, "outliers.hidden_max", 1, 1.1, 1.2)) {
 			if size == "small" {
-				r.Size, r.Run, r.Tokens, r.Value = size, "small-"+r.Run, 7_000_000, -r.Value
+				r.Size, r.Run, r.Tokens, r.Value, r.Command = size, "small-"+r.Run, 7_000_000, -r.Value, "antiphase compare small"
 			}
 			rows = append(rows, r)
 		}
@@ -294,10 +310,10 @@ func TestVerdictsOfSizes(t *testing.T) {
 	var got []string
 	for _, v := range f.verdicts() {
 		if strings.Contains(v.Claim, "hidden states") {
-			got = append(got, v.Verdict+": "+v.Basis)
+			got = append(got, v.Verdict+": "+v.Basis+": "+v.Command)
 		}
 	}
-	if want := []string{"holds: tiny, 2M tokens, 3 seeds", "does not hold: small, 7M tokens, 3 seeds"}; !slices.Equal(got, want) {
+	if want := []string{"holds: tiny, 2M tokens, 3 seeds: antiphase compare diff", "does not hold: small, 7M tokens, 3 seeds: antiphase compare small"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if name := f.side("small", v1); name != "small diff" {

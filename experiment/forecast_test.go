@@ -62,6 +62,8 @@ func TestForecast(t *testing.T) {
 		"the last run is alone": {slices.Concat(of(1, "a", during(0, 1)), of(1, "a", during(90, 1)), of(2, "a")), 0, 2, 90. / 400, 200},
 		"tuning ends before the others begin": {slices.Concat(of(1, "a", during(0, 1)), of(1, "a", done(1, 0)), of(1, "a")),
 			2, 2, 1. / 3, 200},
+		"tuning goes on while workers are free":    {slices.Concat(of(1, "a", during(0, 1)), of(3, "a")), 3, 2, 0, 300},
+		"judged before this call":                  {slices.Concat(of(1, "a", done(1, 30)), of(1, "a", before), of(1, "a")), 0, 1, 260. / 390, 130},
 		"tuning has ended":                         {slices.Concat(of(2, "a", done(1, 0)), of(1, "a", during(0, 1)), of(1, "a")), 2, 2, 0.5, 100},
 		"its own speed goes before its side's":     {slices.Concat(of(2, "a", done(1, 0)), of(1, "a", during(50, 3))), 0, 1, 350. / 500, 150},
 		"the side's speed is the median":           {slices.Concat(of(2, "a", done(1, 0)), of(1, "a", done(9, 0)), of(1, "a")), 0, 1, 11. / 12, 100},
@@ -89,7 +91,7 @@ func TestForecast(t *testing.T) {
 			of(1, "a")), 0, 1, 140. / 270, 130},
 	} {
 		got := forecast(x.runs, x.tuning, x.workers)
-		if math.Abs(got.share-x.share) > 1e-9 || math.IsNaN(x.left) != math.IsNaN(got.left) || math.Abs(got.left-x.left) > 1e-9 {
+		if !(math.Abs(got.share-x.share) <= 1e-9) || math.IsNaN(x.left) != math.IsNaN(got.left) || math.Abs(got.left-x.left) > 1e-9 {
 			t.Errorf("%s: %+v, want %g and %g", name, got, x.share, x.left)
 		}
 	}
