@@ -200,10 +200,11 @@ func TestTableData(t *testing.T) {
 		"By positions attended to|mean over heads and layers": {"series/positions/context RMS over value RMS/stderr", "A/1/0.5/", "A/4/0.3125/", "1/√n/1/1/", "1/√n/4/0.5/"},
 		"table context-context-rms":                           {"model/layer/value RMS/context RMS/least/largest/gain", "A/1/4/1/0.25/2/3.2", "A/2/2/1/0/0/–"}})
 	speed := func(f, b float64) task.ThroughputDetail {
-		return task.ThroughputDetail{Rows: []task.ThroughputRow{{Length: 64, Batch: 2, Forward: meanOf(f, 1), ForwardBackward: meanOf(b, 1)}}}
+		return task.ThroughputDetail{Rows: []task.ThroughputRow{{Length: 64, Batch: 2, Forward: meanOf(f, 1), ForwardBackward: meanOf(b, 1)}, {Length: 128, Batch: 1, Forward: meanOf(f/2, 1), ForwardBackward: meanOf(100, 1)}}}
 	}
 	s, err = throughputSection(pageOf("throughput", "", speed(2000, 400), speed(1500, 500)))
-	expect(t, rowsOf(t, s, err), map[string][]string{"table throughput": {"model/length/batch/forward/forward and backward", "A/64/2/2,000/400", "B/64/2/1,500 (−25.0 %)/500 (+25.0 %)"},
+	expect(t, rowsOf(t, s, err), map[string][]string{"table throughput": {"model/length/batch/forward/forward and backward", "A/64/2/2,000/400", "A/128/1/1,000/100",
+		"B/64/2/1,500 (−25.0 %)/500 (+25.0 %)", "B/128/1/750 (−25.0 %)/100 (+0.0 %)"},
 		"table throughput-paper": {"model/forward/DIFF/forward and backward/DIFF", "3B, 2K/51,228/46,811 (−8.6 %)/7,247/6,635 (−8.4 %)", "3B, 4K/48,762/44,521 (−8.7 %)/7,491/6,718 (−10.3 %)",
 			"13B, 2K/14,346/13,653 (−4.8 %)/998/942 (−5.6 %)"}})
 	s, err = outlierSection(pageOf("outliers", "", task.OutlierResult{Tokens: 6400, Logits: task.Extreme{Top1: 9, Top2: 8, Top3: 7, Top10: 5, Top100: 2, Median: 0.25}, Hidden: task.Extreme{Top1: 90}}))
@@ -234,6 +235,16 @@ func TestTrainingData(t *testing.T) {
 	}
 	if got := after(points, 7); len(got) != 3 || got[0][0] != 7 {
 		t.Errorf("%v", got)
+	}
+	high, low := 90.0, 2.5 // early held-out losses lie above the frame too
+	p.Training = []Training{{Model: "A", Curve: []CurvePoint{{Step: 1, Loss: 95, Valid: &high}, {Step: 20, Loss: 2, Valid: &low}, {Step: 100, Loss: 1.5, Valid: &low}}}}
+	if s, err := trainingSection(p); err != nil || !strings.Contains(string(s.Figures[0].SVG), `y="27.5">2.5<`) {
+		t.Errorf("the frame has the first losses: %v, %s", err, s.Figures[0].SVG)
+	}
+	for in, want := range map[string]string{"a\x00b\x1fc\x7fd": "a\uFFFDb\uFFFDc\uFFFDd", "a\n\tb~\u0080é": "a\n\tb~\u0080é", "<&>": "&lt;&amp;&gt;"} {
+		if got := escaped(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
 	}
 }
 

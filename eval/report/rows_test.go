@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -79,7 +80,7 @@ func sided(names []string, results ...eval.Result) *eval.Evaluation {
 	for _, n := range names {
 		m := eval.Judged{Model: eval.Model{Name: n}}
 		for i, r := range results {
-			r.Question, r.Kind, r.Place = r.Task, r.Task, i
+			r.Question, r.Kind, r.Place = r.Task, cmp.Or(r.Kind, r.Task), i
 			m.Results = append(m.Results, r)
 		}
 		e.Models = append(e.Models, m)
@@ -136,8 +137,9 @@ func TestMarksOfARow(t *testing.T) {
 // after its last task, wherever that stands, and what is known of training.
 func TestRowsOfATable(t *testing.T) {
 	acc := []eval.Metric{{Name: "acc", Label: "accuracy, %", Mean: eval.Mean{Value: 0.5}, Floors: map[string]float64{"chance": 0.25}}, {Name: "loss", Label: "loss", Mean: eval.Mean{Value: 2}, Floors: map[string]float64{"chance": 0.12345}}}
-	e := sided([]string{"a", "b"}, eval.Result{Task: "g1", Group: "g", Metrics: acc}, eval.Result{Task: "alone", Metrics: acc}, eval.Result{Task: "g2", Group: "g", Metrics: acc}, eval.Result{Task: "other", Metrics: acc})
-	p := &Page{Evaluation: e, Brief: map[string][]string{"alone": {"loss"}, "other": {}}, Training: []Training{{Model: "a", Shared: true}, {Model: "b", Shared: true, TokensPerSecond: 1500}}}
+	e := sided([]string{"a", "b"}, eval.Result{Task: "g1", Group: "g", Metrics: acc}, eval.Result{Task: "alone", Metrics: acc}, eval.Result{Task: "g2", Group: "g", Metrics: acc}, eval.Result{Task: "other", Metrics: acc},
+		eval.Result{Task: "own", Kind: "alone", Metrics: acc})
+	p := &Page{Evaluation: e, Brief: map[string][]string{"alone": {"loss"}, "other": {}, "own": {"acc"}}, Training: []Training{{Model: "a", Shared: true}, {Model: "b", Shared: true, TokensPerSecond: 1500}}}
 	var got []string
 	for _, x := range p.lines() {
 		got = append(got, fmt.Sprintf("%s|%s|%s|%v", x.task, x.measure, x.floors["chance"], x.minor))
@@ -145,8 +147,8 @@ func TestRowsOfATable(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
-	want := []string{"model|training speed, tokens/s||true", "g1|accuracy, %|25.0|false", "|loss|0.123|true", "alone|loss|0.123|false", "g2|accuracy, %|25.0|false", "|loss|0.123|true", "g, mean of 2|acc||false"}
-	if len(got) != len(want) || !slices.Equal(got[:6], want[:6]) || !strings.HasPrefix(got[6], "g, mean of 2|acc") {
+	want := []string{"model|training speed, tokens/s||true", "g1|accuracy, %|25.0|false", "|loss|0.123|true", "alone|loss|0.123|false", "g2|accuracy, %|25.0|false", "|loss|0.123|true", "g, mean of 2|acc||false", "alone|loss|0.123|false"}
+	if len(got) != len(want) || !slices.Equal(got[:6], want[:6]) || !strings.HasPrefix(got[6], "g, mean of 2|acc") || !strings.HasPrefix(got[7], "alone") || !strings.HasSuffix(got[7], "|loss|0.123|false") {
 		t.Errorf("%q\nwant\n%q", got, want)
 	}
 	if c := p.lines()[0].cells; c[0].text != "" || c[1].text != "1,500 shared" {

@@ -103,6 +103,10 @@ func TestSaveRows(t *testing.T) {
 	p := fakePage(t)
 	e := p.Evaluation
 	e.Commit, e.Machine, e.Data = "c0ffee", "m", "d"
+	for i := range e.Models { // a name of its own, and a metric of some samples alone
+		r := &e.Models[i].Results[0]
+		r.Task, r.Metrics[0].N = "own_"+r.Task, r.N-1
+	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	rows := Rows(e, at, "antiphase eval x")
 	want := 0
@@ -211,6 +215,17 @@ func TestTokenSeries(t *testing.T) {
 	if list[0].class == list[1].class {
 		t.Error("two runs in one colour")
 	}
+	for tokens, want := range map[int64]int{0: 0, 2000: 4} { // the paper's figure stands beside one of ours only
+		var cells []*eval.Cell
+		for i, kind := range []string{"gsm8k", "svamp", "gsm8k", "svamp"} {
+			model := eval.Model{Name: fmt.Sprint("m", i/2), Hash: fmt.Sprint("m", i/2), Run: "r", Tokens: tokens * int64(1+i/2)}
+			cells = append(cells, cellOf(model, i%2, made(kind, "math", "acc", "accuracy, %", 4, 0.5, nil)))
+		}
+		s, err := tokensSection(&Page{Evaluation: eval.Assemble(cells)})
+		if err != nil || len(s.Figures) != want || want > 0 && s.Figures[want-1].ID != "tokens-paper" {
+			t.Errorf("%d tokens: %d figures, %v", tokens, len(s.Figures), err)
+		}
+	}
 }
 
 // Sections of noise and of retrieval show each model's own numbers.
@@ -257,9 +272,11 @@ func TestPairs(t *testing.T) {
 	var cells []*eval.Cell
 	for i, name := range []string{"A", "B", "C"} {
 		model := eval.Model{Name: name, Hash: name}
+		model.Group = name
 		cells = append(cells, cellOf(model, 0, made("piqa", "", "acc", "accuracy, %", 40, 0.25*float64(i+1), nil)))
 	}
-	p := &Page{Evaluation: eval.Assemble(cells)}
+	twin := eval.Model{Name: "C2", Hash: "C2", Group: "C"}
+	p := &Page{Evaluation: eval.Assemble(append(cells, cellOf(twin, 0, made("piqa", "", "acc", "accuracy, %", 40, 0.75, nil))))}
 	s, err := pairsSection(p)
 	if err != nil || len(s.Tables) != 1 {
 		t.Fatalf("%d tables, %v", len(s.Tables), err)
@@ -267,6 +284,9 @@ func TestPairs(t *testing.T) {
 	got := map[string]string{}
 	for _, r := range s.Tables[0].Rows[1:] {
 		got[r[2]+r[3]] = r[4]
+		if want := map[string]string{"AB": "1, 1", "AC": "1, 2", "BC": "1, 2"}[r[2]+r[3]]; r[8] != want {
+			t.Errorf("%v: models %s, want %s", r, r[8], want)
+		}
 		for k, col := range []int{5, 6} {
 			var pair eval.Paired
 			for _, x := range p.Evaluation.Paired {

@@ -28,6 +28,17 @@ func TestTable1(t *testing.T) {
 	if len(rows) != 6 || strings.Join(rows[1], " ") != "ours 0.0 10.0 20.0 30.0 40.0 50.0 60.0 30.0" || rows[5][8] != "60.6" || rows[4][1] != "–" {
 		t.Errorf("%q", rows)
 	}
+	for _, n := range []int{1, 2} {
+		left := n
+		s := page(func(_ string, r *eval.Result) {
+			if left--; left < 0 {
+				r.N = 0
+			}
+		})
+		if len(s.Tables) != n-1 {
+			t.Errorf("%d of the seven tasks: %d tables", n, len(s.Tables))
+		}
+	}
 	for name, s := range map[string]section{
 		"stand-in": page(func(kind string, r *eval.Result) {
 			if kind == "piqa" {

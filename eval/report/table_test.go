@@ -182,14 +182,14 @@ func TestRemarks(t *testing.T) {
 		{Question: "2", Task: "elife", N: 4, Config: map[string]any{"sources_cut": 2.0}}, // as JSON gives it back
 		{Question: "3", Task: "gsm8k", N: 4, Shots: 5, Config: map[string]any{"examples_fit": 1.25}},
 		{Question: "4", Task: "svamp", N: 4, Shots: 5, Config: map[string]any{"examples_fit": 5.0, "prompts_cut": 0}},
-		{Question: "5", Task: "qasper", N: 4, Metrics: []eval.Metric{{Name: "unclear", Mean: eval.Mean{Value: 0.5, N: 4}}}},
+		{Question: "5", Task: "qasper", N: 4, Metrics: []eval.Metric{{Name: "unclear", Mean: eval.Mean{Value: 0.5, N: 2}}}},
 	}}}, Warnings: []string{"line 7"}}
 	got := strings.Join(remarks(e), "|")
 	for _, want := range []string{
 		"piqa: 3 of 9 prompts are longer than the context and lost their beginning",
 		"elife: 2 of 4 sources are longer than the context and lost their middle",
 		"gsm8k: the context has room for 1.2 of 5 examples, on average",
-		"m: qasper: the judge's verdict was unclear for 2 of 4", "line 7",
+		"m: qasper: the judge's verdict was unclear for 1 of 2", "line 7",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
@@ -324,10 +324,15 @@ func TestScalingFindings(t *testing.T) {
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Low: 0.4, High: 0.6}, points, 0.25, "60.0 %, neighbouring errors correlated by 0.00 and 0.25)"},
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6}, few, 0, "(too few points for an interval)"},
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 7}, points, 0, "(no interval: 7 of "},
+		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 8}, points, 0, "(too few points for an interval)"}, // of the first
 	} {
+		firsts := points
+		if x.match.Draws == 8 {
+			firsts = few
+		}
 		b := curve("b", x.own)
 		b.Rho = x.rho
-		r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{curve("a", points), b}, Matches: []eval.ScalingMatch{x.match}}
+		r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{curve("a", firsts), b}, Matches: []eval.ScalingMatch{x.match}}
 		if got := findings(r); len(got) != 1 || !strings.Contains(got[0], x.want) {
 			t.Errorf("%q, want %q", got, x.want)
 		}

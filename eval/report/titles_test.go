@@ -29,15 +29,18 @@ func TestTitles(t *testing.T) {
 		r.Shots, r.Config = shots, config
 		return r
 	}
+	other := of("boolq", 0, map[string]any{"style": "c", "more": 1}) // of another name, and so of another task
+	other.Task = "mine"
 	e := several(of("piqa", 0, nil), of("piqa", 5, nil), of("needle", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{0}, "text_hash": "x"}),
 		of("needle", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{128}, "text_hash": "y"}), of("lm", 0, map[string]any{"pieces": 8, "source": "a"}),
-		of("lm", 0, map[string]any{"pieces": 8, "source": "b"}), of("boolq", 0, map[string]any{"style": "a"}), of("boolq", 0, map[string]any{"style": "b"}))
+		of("lm", 0, map[string]any{"pieces": 8, "source": "b"}), of("boolq", 0, map[string]any{"style": "a"}), of("boolq", 0, map[string]any{"style": "b"}),
+		of("copa", 0, map[string]any{"prompts_cut": 3}), of("copa", 5, map[string]any{"prompts_cut": 4}), of("hop", 0, map[string]any{"needles": 3}), other)
 	var got []string
 	names := titles(e)
-	for i := range 8 {
+	for i := range 12 {
 		got = append(got, names[fmt.Sprint("q", i)])
 	}
-	want := []string{"piqa", "piqa 5-shot", "needle N=4 R=2 lengths=[64]", "needle N=4 R=2 lengths=[128]", "lm", "lm (2)", "boolq style=a", "boolq style=b"}
+	want := []string{"piqa", "piqa 5-shot", "needle N=4 R=2 lengths=[64]", "needle N=4 R=2 lengths=[128]", "lm", "lm (2)", "boolq style=a", "boolq style=b", "copa", "copa 5-shot", "hop", "boolq°"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -220,6 +223,12 @@ func TestMarks(t *testing.T) {
 	}
 	if got := strings.Join(remarks(e), "|"); got != "lm: models with different tokenizers cannot be compared by loss per token; compare bits per byte" {
 		t.Errorf("%q", got)
+	}
+	for n, want := range map[int]int{1: 0, 2: 1} { // of one text nothing can be told
+		q := *e.Questions()[0]
+		if q.N = n; len(unitRemarks(e, &q)) != want {
+			t.Errorf("of %d texts: %q", n, unitRemarks(e, &q))
+		}
 	}
 	p := &Page{Evaluation: e}
 	for _, c := range p.lines()[0].cells {
