@@ -109,6 +109,7 @@ func TestChance(t *testing.T) {
 	write(t, filepath.Join(dir, "d.jsonl"), rows)
 	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nmetric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
 	write(t, filepath.Join(dir, "u.yaml"), strings.Replace(generate, "mine", "text", 1)+"doc_to_choice: c\n")
+	write(t, filepath.Join(dir, "l.yaml"), strings.Replace(head, "mine", "likely", 1)+"output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: q\ndoc_to_choice: c\n")
 	tasks := tasksOf(t, dir)
 	for _, m := range run(t, tasks["mine"], &told{}, eval.Options{Shots: -1}).Metrics {
 		chance, ok := m.Floors["chance"]
@@ -116,9 +117,11 @@ func TestChance(t *testing.T) {
 			t.Errorf("%s by chance: %v %v, want %v", m.Name, chance, ok, want)
 		}
 	}
-	for _, m := range run(t, tasks["text"], &told{}, eval.Options{Shots: -1}).Metrics {
-		if len(m.Floors) > 0 {
-			t.Errorf("a text has the floors %v", m.Floors)
+	for _, name := range []string{"text", "likely"} {
+		for _, m := range run(t, tasks[name], &told{}, eval.Options{Shots: -1}).Metrics {
+			if len(m.Floors) > 0 {
+				t.Errorf("%s has the floors %v", name, m.Floors)
+			}
 		}
 	}
 }

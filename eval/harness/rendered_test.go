@@ -119,6 +119,14 @@ func TestEveryKey(t *testing.T) {
 			[]string{"S k\n\none| x", "S k\n\none| y y", "S k\n\ntwo| zz", "S k\n\ntwo| w"}},
 		"indices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, fewshot_indices: [1]}\n", 1,
 			[]string{"two w\n\none| x", "two w\n\none| y y", "two w\n\ntwo| zz", "two w\n\ntwo| w"}},
+		"a prefix after contexts": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\ngen_prefix: ' so'\n", 0,
+			[]string{"x so| un", "y y so| un", "zz so| deux", "w so| deux"}},
+		"indices of the first": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, fewshot_indices: [1]}\n", 1,
+			[]string{"one x\n\none| x", "one x\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
+		"samples of any depth": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {sampler: first_n, doc_to_text: '{{d.e.f}}{{d.l[1].g}}', samples: [{a: 0, c: [k], d: {e: {f: S}, l: [1, {g: T}]}}]}\n", 1,
+			[]string{"ST k\n\none| x", "ST k\n\none| y y", "ST k\n\ntwo| zz", "ST k\n\ntwo| w"}},
+		"tags of YAML": {choose + "doc_to_text: !!str q\ndoc_to_target: !!int 1\ndoc_to_choice: !!seq [p, !other r]\n", 0,
+			[]string{"one| p", "one| r", "two| p", "two| r"}},
 		"contexts of examples": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\nfewshot_split: train\nfewshot_config: {sampler: first_n}\n", 1,
 			[]string{"x un\n\nx| un", "x un\n\ny y| un", "x un\n\nzz| deux", "x un\n\nw| deux"}},
 		"likelihood": {head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n", 0, []string{"one|un", "two|deux"}},
@@ -158,7 +166,9 @@ func TestMetricsByHand(t *testing.T) {
 		"generate":    {generate, `{"q": "1", "a": "7"}` + "\n" + `{"q": "2", "a": "8"}` + "\n", "7", map[string]float64{"exact_match": 0.5}},
 		"no trimming": {generate, `{"q": "1", "a": "7"}` + "\n", " 7", map[string]float64{"exact_match": 0}},
 		"an index":    {generate, `{"q": "1", "a": 7}` + "\n", "7", map[string]float64{"exact_match": 1}},
-		"several":     {generate, `{"q": "1", "a": ["6", "7"]}` + "\n", "7", map[string]float64{"exact_match": 1}},
+		"several":     {generate, `{"q": "1", "a": ["6", "7"]}` + "\n" + `{"q": "2", "a": ["", "7 "]}` + "\n" + `{"q": "3", "a": ["77", "8"]}` + "\n", "7", map[string]float64{"exact_match": 1. / 3}},
+		"ignored twice": {generate + "metric_list: [{metric: exact_match, regexes_to_ignore: ['x', ' ']}]\n", `{"q": "1", "a": "a x b"}` + "\n" + `{"q": "1", "a": "ab x"}` + "\n" + `{"q": "1", "a": "axc"}` + "\n", "xa  xbx",
+			map[string]float64{"exact_match": 2. / 3}},
 		"ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
 			`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)! 12xx", map[string]float64{"exact_match": 0}},
 		"ignored but for a space": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
@@ -236,7 +246,7 @@ func TestFilters(t *testing.T) {
 // Python's literals, and what is none.
 func TestLiterals(t *testing.T) {
 	for in, want := range map[string]any{
-		"True": 1, "False": 0, "None": nil, "7": 7, "-7": -7, "0": 0, "1.5": 1.5, "07": 7.0, "1e3": 1000.0, " ( 1 , 'a' ) ": []any{1, "a"},
+		"True": 1, "False": 0, "None": nil, "7": 7, "-7": -7, "0": 0, "1.5": 1.5, "07": 7.0, "1e3": 1000.0, " ( 1 , 'a' ) ": []any{1, "a"}, "(1, 2.5)": []any{1, 2.5}, "[True, None]": []any{1, nil}, "(False)": []any{0},
 		"[]": []any{}, "[1,]": []any{1}, "[[1], ('b',)]": []any{[]any{1}, []any{"b"}}, `'it\'s'`: "it's", `"a\tb\n\\"`: "a\tb\n\\",
 		`'\x41\u00e9\U0001F600'`: "Aé😀", `'\d\xzz'`: `\d\xzz`, `"é'"`: "é'", `'\a\b\f\v\r\"'`: "\a\b\f\v\r\"", "'a\\\nb'": "ab",
 	} {
@@ -286,7 +296,7 @@ func TestEveryKeyRefused(t *testing.T) {
 		{choices + "metric_list: [{metric: exact_match, regexes_to_ignore: ['(']}]\n", "the pattern"},
 		{choices + "metric_list: [{metric: acc, aggregation: !function m.x}]\n", "aggregation: the function m.x"},
 		{generate + "generation_kwargs: 3\n", "generation_kwargs: want a mapping"},
-		{generate + "generation_kwargs: {max_gen_toks: -3}\n", "-3 tokens at most"},
+		{generate + "generation_kwargs: {max_gen_toks: -3}\n", "-3 tokens at most"}, {generate + "generation_kwargs: {max_gen_toks: 0}\n", "0 tokens at most"},
 		{generate + "generation_kwargs: {temperature: 0.5}\n", "temperature is 0.5"},
 		{generate + "generation_kwargs: {top_p: 1}\n", `generation_kwargs: key "top_p" is not supported`},
 		{strings.Replace(generate, "doc_to_target: a\n", "", 1), "doc_to_target is missing"},

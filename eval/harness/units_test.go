@@ -320,6 +320,24 @@ func TestFunctionsNeedTheirFields(t *testing.T) {
 			t.Errorf("%s: %v", sentence, err)
 		}
 	}
+	after := fieldFunctions["preprocess_winogrande.doc_to_target"]
+	for sentence, want := range map[string]string{"a _ b": "b", "a _\t b c \n": "b c", "a _": "", "_ b _ c": "b _ c"} {
+		if got, err := after.apply(map[string]any{"sentence": sentence}); err != nil || got != want {
+			t.Errorf("%q ends with %q, %v; want %q", sentence, got, err, want)
+		}
+	}
+	for _, c := range []struct {
+		task, folder, name string
+		want               string
+	}{{"x", "y", "hellaswag.utils.process_docs", "hellaswag.utils.process_docs"}, {"hellaswag", "y", "utils.process_docs", "hellaswag.utils.process_docs"},
+		{"x", "hellaswag", "utils.process_docs", "hellaswag.utils.process_docs"}, {"x", "y", "utils.process_docs", ""}} {
+		s := &spec{name: c.task}
+		for range 2 { // a function that is used twice is named once
+			if f, err := find(s, c.folder, "process_docs", function(c.name), docFunctions); (f != nil) != (c.want != "") || (err == nil) != (f != nil) || strings.Join(s.functions, " ") != c.want {
+				t.Errorf("%+v: %v, %v, %q", c, f, err, s.functions)
+			}
+		}
+	}
 	for name, answer := range map[string]bool{"1": true, "2": true, "3": false, "": false} {
 		f := fieldFunctions["preprocess_winogrande.doc_to_text"]
 		if got, err := f.apply(map[string]any{"answer": name}); (err == nil) != answer || answer && fmt.Sprint(got) != fmt.Sprint(name[0]-'1') {

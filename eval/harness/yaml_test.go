@@ -40,3 +40,20 @@ func TestMergedKeys(t *testing.T) {
 		t.Errorf("%q", m.asked[0])
 	}
 }
+
+// A file may have 2^20 values with its aliases written out, at any depth, and no more.
+func TestAliasesWrittenOut(t *testing.T) {
+	list := func(n int, of string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(of+", ", n), ", ") + "]\n"
+	}
+	for text, good := range map[string]bool{
+		"a: &a " + list(1000, "x") + "b: " + list(1040, "*a"): true, "a: &a " + list(1000, "x") + "b: " + list(1050, "*a"): false,
+		"a: &a " + list(100, "x") + "b: &b " + list(100, "*a") + "c: " + list(100, "*b"): true, "a: &a " + list(100, "x") + "b: &b " + list(100, "*a") + "c: " + list(105, "*b"): false,
+	} {
+		file := filepath.Join(t.TempDir(), "t.yaml")
+		write(t, file, text)
+		if _, err := parseFile(file); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "more than 1048576 values") {
+			t.Errorf("%.60q…: %v", text, err)
+		}
+	}
+}
