@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"github.com/dlclark/regexp2/v2"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 )
 
 // pipeline is a named chain of filters over an answer.
@@ -83,15 +85,19 @@ func readFilter(k *keys) (func(string) (string, error), error) {
 	case "remove_whitespace":
 		return func(s string) (string, error) { return strings.TrimFunc(s, unicode.IsSpace), nil }, nil
 	case "lowercase":
-		return func(s string) (string, error) { return strings.ToLower(s), nil }, nil
+		return func(s string) (string, error) { return lower(s), nil }, nil
 	case "uppercase":
-		return func(s string) (string, error) { return strings.ToUpper(s), nil }, nil
+		return func(s string) (string, error) { return upper(s), nil }, nil
 	case "map":
 		return readMap(k)
 	default:
 		return nil, fmt.Errorf("the filter %q is not known; there are lowercase, majority_vote, map, regex, remove_whitespace, take_first, take_first_k, uppercase", name)
 	}
 }
+
+// lower and upper are Python's: by Unicode's full mappings, in which one character may become several (ß is SS in capitals).
+func lower(s string) string { return cases.Lower(language.Und).String(s) }
+func upper(s string) string { return cases.Upper(language.Und).String(s) }
 
 // readMap replaces whole answers.
 func readMap(k *keys) (func(string) (string, error), error) {

@@ -167,7 +167,7 @@ func (m *metric) normal(s string) (string, error) {
 		}
 	}
 	if m.lower {
-		s = strings.ToLower(s)
+		s = lower(s)
 	}
 	drop := ""
 	if m.marks {

@@ -163,10 +163,11 @@ func TestMetricsByHand(t *testing.T) {
 			map[string]float64{"perplexity": math.Exp(2), "acc": 1}},
 		"rolling": {head + "output_type: loglikelihood_rolling\ndoc_to_target: q\n", `{"q": "a b c"}` + "\n" + `{"q": "d"}` + "\n", "",
 			map[string]float64{"word_perplexity": math.Exp(12. / 4), "byte_perplexity": math.Exp(2), "bits_per_byte": 2 / math.Ln2}},
-		"generate":    {generate, `{"q": "1", "a": "7"}` + "\n" + `{"q": "2", "a": "8"}` + "\n", "7", map[string]float64{"exact_match": 0.5}},
-		"no trimming": {generate, `{"q": "1", "a": "7"}` + "\n", " 7", map[string]float64{"exact_match": 0}},
-		"an index":    {generate, `{"q": "1", "a": 7}` + "\n", "7", map[string]float64{"exact_match": 1}},
-		"several":     {generate, `{"q": "1", "a": ["6", "7"]}` + "\n" + `{"q": "2", "a": ["", "7 "]}` + "\n" + `{"q": "3", "a": ["77", "8"]}` + "\n", "7", map[string]float64{"exact_match": 1. / 3}},
+		"generate":     {generate, `{"q": "1", "a": "7"}` + "\n" + `{"q": "2", "a": "8"}` + "\n", "7", map[string]float64{"exact_match": 0.5}},
+		"no trimming":  {generate, `{"q": "1", "a": "7"}` + "\n", " 7", map[string]float64{"exact_match": 0}},
+		"an index":     {generate, `{"q": "1", "a": 7}` + "\n", "7", map[string]float64{"exact_match": 1}},
+		"several":      {generate, `{"q": "1", "a": ["6", "7"]}` + "\n" + `{"q": "2", "a": ["", "7 "]}` + "\n" + `{"q": "3", "a": ["77", "8"]}` + "\n", "7", map[string]float64{"exact_match": 1. / 3}},
+		"ignored case": {generate + "metric_list: [{metric: exact_match, ignore_case: true}]\n", `{"q": "1", "a": "οδος"}` + "\n" + `{"q": "1", "a": "οδοσ"}` + "\n", "ΟΔΟΣ", map[string]float64{"exact_match": 0.5}},
 		"ignored twice": {generate + "metric_list: [{metric: exact_match, regexes_to_ignore: ['x', ' ']}]\n", `{"q": "1", "a": "a x b"}` + "\n" + `{"q": "1", "a": "ab x"}` + "\n" + `{"q": "1", "a": "axc"}` + "\n", "xa  xbx",
 			map[string]float64{"exact_match": 2. / 3}},
 		"ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
@@ -222,6 +223,7 @@ func TestFilters(t *testing.T) {
 		{step("function", "map", "mapping_dict", table), "b", "None"},
 		{step("function", "map", "mapping_dict", table, "default_value", 3), "b", "3"},
 		{step("function", "remove_whitespace"), "\t a b\n", "a b"},
+		{step("function", "lowercase"), "Abc ÄΟΔΟΣ İ", "abc äοδος i\u0307"}, {step("function", "uppercase"), "abc straße ﬁ ǆ", "ABC STRASSE FI Ǆ"},
 	} {
 		f, err := readFilter(c.k)
 		if err != nil {
