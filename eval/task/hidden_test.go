@@ -129,7 +129,16 @@ func TestHiddenIsThere(t *testing.T) {
 		if x, ok := r.Metric("bound@700"); !ok || x.Value != 1 {
 			t.Errorf("%s: by length: %+v", name, x)
 		}
-		for score, cells := range detail[HiddenDetail](t, r).Scores {
+		d := detail[HiddenDetail](t, r)
+		for _, cell := range d.Cells {
+			if x, ok := r.Metric("bound " + cell); !ok || x.Value != 1 || x.N != 60 {
+				t.Errorf("%s: %s: %+v", name, cell, x)
+			}
+		}
+		if len(d.Scores) != len(hiddenScores) {
+			t.Errorf("%s: %d scores", name, len(d.Scores))
+		}
+		for score, cells := range d.Scores {
 			for _, row := range cells {
 				if len(row) != 2 || row[0].Value != 1 || row[1].N != 30 {
 					t.Errorf("%s: %s by cell and length %+v", name, score, cells)
@@ -213,14 +222,40 @@ func TestBuried(t *testing.T) {
 	}
 }
 
-// Prompts of any length are nearly as long as asked for.
+// One choice after the other, each after the right ones before it, which are no longer offered; what is chosen counts if
+// it is one of the right ones, whichever.
+func TestHiddenChoices(t *testing.T) {
+	cases := []hiddenCase{{prompt: "P", right: []string{"d", "b"}, others: []string{"c", "e"}}, {prompt: "Q", right: []string{"z"}, others: []string{"y"}}}
+	want := []eval.Choice{{Prompt: "P", Options: []string{" b", " c", " d", " e"}}, {Prompt: "P d,", Options: []string{" b", " c", " e"}}}
+	if got := cases[0].choices(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for pick, want := range map[int]string{-1: "[0 0]", 0: "[1 0]", 1: "[0 1]"} { // " b" and " b", " y"; " c" and " c", " z"
+		got, err := askHidden(t.Context(), &picker{pick: pick}, cases, []int{0, 1})
+		if err != nil || fmt.Sprint([]float64{got[0].Values["constrained"], got[1].Values["constrained"]}) != want {
+			t.Errorf("option %d: %v, %v, want %s", pick, got, err, want)
+		}
+	}
+}
+
+// picker chooses the same option of every list.
+type picker struct {
+	knower
+	pick int
+}
+
+func (p *picker) Choose(_ context.Context, reqs []eval.Choice) ([]int, error) {
+	return slices.Repeat([]int{p.pick}, len(reqs)), nil
+}
+
+// Prompts of any length are nearly as long as asked for, and leave room for their answers.
 func TestHiddenLengths(t *testing.T) {
 	for _, name := range []string{"needle_hop", "ruler_variables", "ruler_common", "ruler_values", "needle"} {
-		for _, length := range []int{250, 4000, 32768} {
+		for _, length := range []int{230, 233, 236, 239, 242, 250, 4000, 32768} {
 			opt := eval.Options{Seed: 3, Limit: 1, Shots: -1, Set: map[string]string{name + ".lengths": "0"}}
 			j := prepared(t, lookup(t, name), opt, length)
 			n := (len(j.Gold[0].Context) + 3) / 4 // as models without a tokenizer count
-			if n > length || n < length*8/10-40 {
+			if n+len(j.Gold[0].Text)+1 > length || n < length*8/10-40 {
 				t.Errorf("%s: a prompt of %d tokens for a length of %d", name, n, length)
 			}
 		}

@@ -58,6 +58,7 @@ func TestGluePrompts(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ set, row, want string }{
+		{"cb", `{"premise":"p","hypothesis":"h","label":1}` + "\n" + `{"premise":"p","hypothesis":"h","label":3}`, "glue/cb_val: row 2: "},
 		{"cb", `{"premise":"","hypothesis":"h","label":1}`, "premise"}, {"cb", `{"premise":"p","hypothesis":"h","label":3}`, "there are 3 classes"}, {"cb", `{"premise":"p","hypothesis":"h","label":-1}`, "label"},
 		{"cb", `{"premise":"p","hypothesis":"h","label":0.5}`, "label"}, {"cb", `{"premise":"p","hypothesis":"h"}`, "without labels"}, {"cb", `{"premise":"p","hypothesis":"h","label":"1"}`, "label"},
 		{"copa", `{"premise":"p.","question":"why","choice1":"A","choice2":"B","label":0}`, "cause or effect"}, {"copa", `{"premise":"p.","question":"cause","choice1":"A","label":0}`, "choice2"},

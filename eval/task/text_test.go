@@ -92,7 +92,7 @@ func TestSentencesOf(t *testing.T) {
 
 // Of a haystack four million bytes are read, or what the longest prompt needs.
 func TestHaystackText(t *testing.T) {
-	row := `{"text": "` + strings.Repeat("a\\n b ", 175_000) + `"}` // 700,000 bytes on one line
+	row := `{"text": "` + strings.Repeat(strings.Repeat("a", 48)+"\\n "+strings.Repeat("b", 50)+" ", 7000) + `"}` // 700,000 bytes on one line
 	dir := setFiles(t, map[string]string{"hay.jsonl": strings.Repeat(row+"\n", 8)})
 	j := prepared(t, lookup(t, "needle"), eval.Options{Limit: 1}, 512)
 	j.Plan.Values["haystack"] = filepath.Join(dir, "hay.jsonl")
@@ -104,6 +104,13 @@ func TestHaystackText(t *testing.T) {
 	}
 	if len(j.Data()) != 1 {
 		t.Errorf("the file is no part of the question: %v", j.Data())
+	}
+	own := setFiles(t, map[string]string{"lm/valid.jsonl": `{"text": "` + strings.Repeat("Held-out hay. ", 400) + `"}`})
+	for dir, want := range map[string]string{own: "lm/valid", "": eval.StandIn} {
+		j := prepared(t, lookup(t, "needle"), eval.Options{Limit: 1, Data: dir}, 512)
+		if j.Config["source"] != want || strings.Contains(j.Gold[0].Context, "Held-out hay.") != (dir != "") {
+			t.Errorf("hay of %v, want %s: %q", j.Config["source"], want, j.Gold[0].Context)
+		}
 	}
 }
 
