@@ -64,12 +64,9 @@ func (b *Block) forwardDropped(p *layer.Pass, x, delta tensor.Tensor, c *device.
 
 // again recomputes what forwardDropped dropped and Backward needs.
 func (b *Block) again(p *layer.Pass) {
-	probe := p.Probe
-	p.Probe = nil // it has seen this block
 	s := b.Norm1.Stream()
 	branch := b.Attn.Forward(p, b.Norm1.Again(p), nil)
 	b.MLP.Again(p, b.Norm2.Into(p, p.Stream, s, branch))
-	p.Probe = probe
 }
 
 // Backward turns dx, the gradient of the residual stream after the block, into the gradient before it, in place. Each

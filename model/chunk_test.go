@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -85,8 +86,22 @@ func TestChunksThatPay(t *testing.T) {
 		{rows([2]int32{0, 5}, [2]int32{1, 6}), 0}, {rows([2]int32{0, 5}, [2]int32{0, 7}), 0},
 		{rows([2]int32{1, 5}, [2]int32{0, 0}, [2]int32{0, 1}, [2]int32{1, 6}, [2]int32{1, 7}), 2},
 	} {
-		if got := c.chunks.find(c, x.rows); len(got) != x.want {
+		got := c.chunks.find(c, x.rows)
+		if len(got) != x.want {
 			t.Errorf("slots %v, positions %v: %d chunks, want %d", x.rows.Slots, x.rows.Pos, len(got), x.want)
+		}
+		for i, ch := range got {
+			slot, table, keys := x.rows.Slots[ch.From], make([]int32, 4), make([]int32, ch.Keys.Len())
+			device.ReadI32(m.dev, table, c.chunks.table.RowRange(i, i+1))
+			device.ReadI32(m.dev, keys, ch.Keys)
+			if !slices.Equal(table, []int32{int32(ch.From), int32(ch.To), x.rows.Pos[ch.From], slot}) || ch.Past != int(x.rows.Pos[ch.From]) || len(keys) != ch.Past+ch.To-ch.From {
+				t.Errorf("chunk %d is %+v, in the table %v, with %d keys", i, ch, table, len(keys))
+			}
+			for pos, at := range keys {
+				if page := 7 - (2*(pos/64) + int(slot)); at != int32(64*page+pos%64) {
+					t.Fatalf("chunk %d: position %d of slot %d is cache row %d", i, pos, slot, at)
+				}
+			}
 		}
 	}
 }

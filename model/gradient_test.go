@@ -51,6 +51,7 @@ func TestGradientGroups(t *testing.T) {
 		}
 		for l := -1; l < 3; l++ {
 			n := m.NewGradientNorms(m.GradientGroups(l))
+			n.Read(nil) // each reading is of the gradients alone, not of earlier readings
 			sum, count, seen := map[string]float64{}, map[string]int{}, map[string]bool{}
 			for i, x := range n.Read([]float64{42})[1:] {
 				group := n.Groups[i].Name

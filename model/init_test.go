@@ -111,7 +111,7 @@ func TestYarnTemperature(t *testing.T) {
 // replays is a device that records: what it recorded is stale once memory has moved.
 type replays struct {
 	device.Device
-	records, launches int
+	records, launches, freed int
 }
 
 type replay struct {
@@ -121,7 +121,7 @@ type replay struct {
 
 func (r *replays) Record(f func()) (device.Replay, error) { r.records++; return replay{r, f}, nil }
 func (p replay) Launch()                                  { p.r.launches++; p.f() }
-func (p replay) Free() error                              { return nil }
+func (p replay) Free() error                              { p.r.freed++; return nil }
 
 // TestDecodeForgetsMovedMemory: a larger pass between steps moves the activations; the next step must not be a replay.
 func TestDecodeForgetsMovedMemory(t *testing.T) {

@@ -68,7 +68,8 @@ func TestEverythingIsFreed(t *testing.T) {
 			"ahead": func(d device.Device) device.Device { return &forward{Device: d} }, "records": func(d device.Device) device.Device { return &replays{Device: d} },
 		} {
 			d := &meagre{Device: ref.New(), left: math.MaxInt}
-			m := newModel(t, wrap(d), c)
+			used := wrap(d)
+			m := newModel(t, used, c)
 			held := d.live
 			use(t, m)
 			if d.live < held {
@@ -76,6 +77,9 @@ func TestEverythingIsFreed(t *testing.T) {
 			}
 			if m.Free(); d.live != 0 {
 				t.Errorf("%s, %s: %d allocations are left", name, kind, d.live)
+			}
+			if r, ok := used.(*replays); ok && (r.records == 0 || r.freed != r.records) {
+				t.Errorf("%s: %d recordings, %d of them freed", name, r.records, r.freed)
 			}
 		}
 	}
@@ -102,6 +106,22 @@ func TestPartsAreFreed(t *testing.T) {
 			if m.Free(); d.live != 0 {
 				t.Errorf("%s after %d passes: %d allocations are left", name, passes, d.live)
 			}
+		}
+	}
+}
+
+// A rank that obeys frees a cache when the leading rank does.
+func TestObeyFrees(t *testing.T) {
+	c := configs(t)["diff/base"]
+	d := &meagre{Device: ref.New(), left: math.MaxInt}
+	lead, other := newModel(t, ref.New(), c), newModel(t, d, c)
+	lead.Lead(other.Obey)
+	held := d.live
+	first, second := lead.NewCache(2, 3, 1, 2), lead.NewCache(3, 2, 1, 3)
+	each := (d.live - held) / 2
+	for i, k := range []*Cache{first, second} {
+		if k.Free(); each == 0 || d.live != held+(1-i)*each {
+			t.Errorf("%d allocations after %d caches were freed, want %d", d.live, i+1, held+(1-i)*each)
 		}
 	}
 }

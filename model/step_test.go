@@ -1,10 +1,13 @@
 package model
 
 import (
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"antiphase/device/ref"
+	"antiphase/layer"
 )
 
 // filled is a cache of one model in which every slot has pages of its own.
@@ -54,6 +57,61 @@ func TestEveryWant(t *testing.T) {
 			}
 		}
 		k.Free()
+	}
+}
+
+// Steps of one row under interventions and few bits, which the host computes, give the logits of a pass over all rows.
+func TestStepsByHost(t *testing.T) {
+	half := 0.5
+	ids := []int32{7, 3, 11, 2, 5}
+	for name, change := range map[string]func(m *Model) error{
+		"lambda": func(m *Model) error { return m.Intervene(layer.Intervention{Lambda: &half}) }, "knockout": func(m *Model) error { return m.Intervene(layer.Intervention{Knockout: true, Heads: []int{1}}) },
+		"shuffled": func(m *Model) error { return m.Intervene(layer.Intervention{Second: layer.SecondShuffled, Seed: 4}) },
+		"bits":     func(m *Model) error { return m.SetLowbit(layer.Lowbit{Logits: 4, Per: layer.PerRow, Values: 5}) },
+	} {
+		m := newModel(t, ref.New(), configs(t)["diff/base"])
+		k, V := filled(m, 3), m.Config.Vocab
+		plain, want, got := make([]float32, len(ids)*V), make([]float32, len(ids)*V), make([]float32, V)
+		b := &Batch{B: 1, T: len(ids), IDs: ids}
+		if err := errors.Join(m.Logits(b, plain), change(m), m.Logits(b, want)); err != nil {
+			t.Fatal(err)
+		}
+		if far(plain, want) < 1e-4 {
+			t.Errorf("%s changes nothing", name)
+		}
+		for pos, id := range ids {
+			if err := k.Step(Rows{IDs: []int32{id}, Slots: []int32{2}, Pos: []int32{int32(pos)}, Want: []int32{0}}, got); err != nil {
+				t.Fatal(err)
+			}
+			if off := far(got, want[pos*V:(pos+1)*V]); !(off <= 1e-5) {
+				t.Errorf("%s: step %d differs by %g", name, pos, off)
+			}
+		}
+		k.Free()
+		m.Free()
+	}
+}
+
+// A look at a pass takes no more memory in a deep model, for more wanted rows, or again.
+func TestLookMemory(t *testing.T) {
+	var first int
+	for _, x := range []struct{ layers, want int }{{2, lookRows}, {3, lookRows + 1}, {9, 3 * lookRows}} {
+		c := configs(t)["diff/base"]
+		c.Layers = x.layers
+		m := newModel(t, ref.New(), c)
+		b, want, rows := batch(rand.New(rand.NewPCG(1, 2)), c, 3, 16), make([]int, x.want), 0
+		for range 3 {
+			if err := errors.Join(m.Inspect(b, &nothing{}), m.Look(b, nil, want, func(int, []float32) { rows++ })); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if first == 0 {
+			first = m.ActivationBytes()
+		}
+		if got := m.ActivationBytes(); got != first || rows != 3*x.want {
+			t.Errorf("%+v: %d bytes for %d rows, at first %d bytes", x, got, rows, first)
+		}
+		m.Free()
 	}
 }
 
