@@ -24,6 +24,15 @@ type comparing struct {
 
 func (c *comparing) Hidden(int, tensor.Tensor) {}
 
+// counted is a device that counts what is allocated on it.
+type counted struct {
+	device.Device
+	live int
+}
+
+func (d *counted) Alloc(n int) *tensor.Buffer { d.live++; return d.Device.Alloc(n) }
+func (d *counted) Free(b *tensor.Buffer)      { d.live--; d.Device.Free(b) }
+
 func (c *comparing) Attention(v layer.View) {
 	t, T := c.t, v.Shape.T
 	c.layers++
@@ -98,12 +107,17 @@ func (c *comparing) Attention(v layer.View) {
 			for row := range T {
 				near("scores", h, seq, row, rows.Scores(h, seq, row), want(row))
 			}
+			scored := 0
 			tiles.Scores(h, seq, func(row int, p []float64, lam float64) {
+				scored++
 				near("scores of a tile", h, seq, row, p, want(row)[:row+1])
 				if lam != rows.Lambda(seq*T+row, h) || lam != tiles.Lambda(seq*T+row, h) {
 					t.Fatalf("λ of row %d is %g", row, lam)
 				}
 			})
+			if scored != T {
+				t.Errorf("%d of %d rows have scores", scored, T)
+			}
 		}
 	}
 }
@@ -114,8 +128,8 @@ func TestReadersAgree(t *testing.T) {
 	host := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
 	defer host.Close()
 	for _, a := range layer.Archs() {
-		for _, m := range []*model.Model{modeltest.New(t, ref.New(), modeltest.Tiny(a.Name, 20, 16), layer.Memory{}, 5),
-			modeltest.New(t, host, modeltest.Tiny(a.Name, 20, 16), layer.Memory{}, 5)} {
+		for _, d := range []*counted{{Device: ref.New()}, {Device: host}} {
+			m := modeltest.New(t, d, modeltest.Tiny(a.Name, 20, 16), layer.Memory{}, 5)
 			b := &model.Batch{B: 3, T: 9, IDs: make([]int32, 27)}
 			for i := range b.IDs {
 				b.IDs[i] = int32(i * 7 % 20)
@@ -124,7 +138,9 @@ func TestReadersAgree(t *testing.T) {
 			if err := m.Look(b, c, nil, nil); err != nil || c.layers != 2 {
 				t.Fatalf("%s: %d layers, %v", a.Name, c.layers, err)
 			}
-			m.Free()
+			if m.Free(); d.live != 0 {
+				t.Errorf("%s: %d allocations are left", a.Name, d.live)
+			}
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestTake(t *testing.T) {
 
 // Which parameters decay, which have masters, and what each device keeps of a value: with masters all of it.
 func TestParamMemory(t *testing.T) {
-	for _, d := range []device.Device{ref.New(), ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32}), ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})} {
+	for _, d := range []*counting{{Device: ref.New()}, {Device: ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32})}, {Device: ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})}} {
 		for _, m := range []Memory{{}, {Train: true}, {Train: true, Master: true}, {Train: true, DecayEmbeddings: true, Multiple: 384}} {
 			ps := NewParamSet()
 			ps.Under("a", func() {
@@ -137,10 +137,21 @@ func TestParamMemory(t *testing.T) {
 					}
 				}
 			}
-			ps.Free(d)
+			if ps.Free(d); len(ps.Groups) != 0 || d.live != 0 {
+				t.Errorf("%+v: %d allocations are left", m, d.live)
+			}
 		}
 	}
 }
+
+// counting is a device that counts what is allocated on it.
+type counting struct {
+	device.Device
+	live int
+}
+
+func (d *counting) Alloc(n int) *tensor.Buffer { d.live++; return d.Device.Alloc(n) }
+func (d *counting) Free(b *tensor.Buffer)      { d.live--; d.Device.Free(b) }
 
 // What a fresh pass adds into is cleared, what it overwrites is left.
 func TestZeroSums(t *testing.T) {

@@ -92,24 +92,46 @@ func TestStepsByHost(t *testing.T) {
 	}
 }
 
-// A look at a pass takes no more memory in a deep model, for more wanted rows, or again.
+// Logits of many bits change nearly nothing, also in heads whose second map is replaced.
+func TestManyBitsOfReplacedMaps(t *testing.T) {
+	m := newModel(t, ref.New(), configs(t)["diff/norm-off"]) // a norm would hide a factor
+	defer m.Free()
+	b := &Batch{B: 1, T: 5, IDs: []int32{7, 3, 11, 2, 5}}
+	for _, heads := range [][]int{nil, {0}, {1, 3}} {
+		want, got := make([]float32, 5*m.Config.Vocab), make([]float32, 5*m.Config.Vocab)
+		err := errors.Join(m.Intervene(layer.Intervention{Second: layer.SecondAveraged, Heads: heads}), m.Logits(b, want),
+			m.SetLowbit(layer.Lowbit{Logits: 16, Per: layer.PerRow}), m.Logits(b, got), m.SetLowbit(layer.Lowbit{}))
+		if off := far(got, want); err != nil || !(off <= 1e-3) || off == 0 {
+			t.Errorf("heads %v: logits differ by %g, %v", heads, off, err)
+		}
+	}
+}
+
+// A look at a pass takes no more memory in a deep model, for more wanted rows, or again; a layer's attention shares the
+// memory of its MLP, which is larger here.
 func TestLookMemory(t *testing.T) {
-	var first int
-	for _, x := range []struct{ layers, want int }{{2, lookRows}, {3, lookRows + 1}, {9, 3 * lookRows}} {
+	var inspected, looked int
+	for _, x := range []struct{ layers, width, want int }{{2, 4, lookRows}, {3, 4, lookRows + 1}, {2, 8, lookRows}, {9, 4, 3 * lookRows}} {
 		c := configs(t)["diff/base"]
-		c.Layers = x.layers
+		c.Layers, c.HeadDim, c.FFN, c.Vocab = x.layers, x.width, 400, 6000
 		m := newModel(t, ref.New(), c)
-		b, want, rows := batch(rand.New(rand.NewPCG(1, 2)), c, 3, 16), make([]int, x.want), 0
-		for range 3 {
-			if err := errors.Join(m.Inspect(b, &nothing{}), m.Look(b, nil, want, func(int, []float32) { rows++ })); err != nil {
+		b, want, rows := batch(rand.New(rand.NewPCG(1, 2)), c, 2, 8), make([]int, x.want), 0
+		for range 2 {
+			if err := m.Inspect(b, &nothing{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if first == 0 {
-			first = m.ActivationBytes()
+		one := m.ActivationBytes()
+		for range 2 {
+			if err := m.Look(b, nil, want, func(int, []float32) { rows++ }); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if got := m.ActivationBytes(); got != first || rows != 3*x.want {
-			t.Errorf("%+v: %d bytes for %d rows, at first %d bytes", x, got, rows, first)
+		if inspected == 0 {
+			inspected, looked = one, m.ActivationBytes()
+		}
+		if got := m.ActivationBytes(); one != inspected || got != looked || looked == inspected || rows != 2*x.want {
+			t.Errorf("%+v: %d bytes and %d for %d rows, at first %d and %d", x, one, got, rows, inspected, looked)
 		}
 		m.Free()
 	}
