@@ -187,6 +187,12 @@ func TestPut(t *testing.T) {
 	if s.fail("another"); s.why != "rank 1 (host 1): no disk" {
 		t.Error(s.why)
 	}
+	for _, p := range s.peers { // all may say goodbye afterwards
+		s.take(p, message{Kind: msgBye})
+	}
+	if list := s.peers[1].told(t); s.why != "rank 1 (host 1): no disk" || len(list) != 0 {
+		t.Errorf("%q, told %+v", s.why, list)
+	}
 	// The job ends well when all have said goodbye, and not before.
 	s = bare(2, 0, 1)
 	s.take(s.peers[1], message{Kind: msgBye})

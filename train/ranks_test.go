@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -343,7 +344,8 @@ func TestRanksRefuse(t *testing.T) {
 	}
 }
 
-// Ranks that follow take the token set that a recipe names, as rank 0 does: at the beginning and after a stop.
+// Ranks that follow take the token set that a recipe names, as rank 0 does, with a tokenizer by name or the set's own: at
+// the beginning and after a stop.
 func TestRanksTakeBuiltSet(t *testing.T) {
 	made := nano(t, "diff")
 	set := filepath.Join(t.TempDir(), "set")
@@ -351,14 +353,16 @@ func TestRanksTakeBuiltSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	sets := []string{"data.sources=" + set, "train.batch=4", "train.save_every=0", "optim.schedule=constant"}
-	one, two := t.TempDir(), t.TempDir()
-	for _, steps := range []string{"train.steps=3", "train.steps=5"} {
-		r := nano(t, "diff", append(sets, steps)...)
-		want := single(t, r, one)
-		got, err := runRanks(t, r, two, 2, false, nil)
-		if err != nil {
-			t.Fatal(err)
+	for _, tok := range [][]string{{"tokenizer.path=bytes"}, {"tokenizer.path=", "tokenizer.vocab=257"}} {
+		one, two := t.TempDir(), t.TempDir()
+		for _, steps := range []string{"train.steps=3", "train.steps=5"} {
+			r := nano(t, "diff", slices.Concat(sets, tok, []string{steps})...)
+			want := single(t, r, one)
+			got, err := runRanks(t, r, two, 2, false, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameCurve(t, tok[0]+" "+steps, got, want, true, true)
 		}
-		sameCurve(t, steps, got, want, true, true)
 	}
 }
