@@ -63,6 +63,17 @@ func TestAskedInAnyOrder(t *testing.T) {
 	}
 }
 
+// A limit is one of the questions, in their order; examples still come from all documents.
+func TestLimit(t *testing.T) {
+	text := head + "output_type: generate_until\ndoc_to_text: q\ndoc_to_target: s\nfewshot_split: train\nfewshot_config: {sampler: first_n}\nnum_fewshot: 2\n"
+	for limit, want := range map[int]int{0: 2, 1: 1, 2: 2, 3: 2} {
+		_, m, r := asked(t, text, "", eval.Options{Shots: -1, Limit: limit})
+		if len(m.asked) != want || r.N != want || !strings.HasPrefix(m.asked[0], "one un\n\ntwo deux\n\none|") {
+			t.Errorf("%d of 2: %d samples, %q", limit, r.N, m.asked)
+		}
+	}
+}
+
 // A result says where its questions come from: the data, the kind, the functions of the harness, each once in the order
 // of use, and a hash of the task file and of all that it includes.
 func TestConfigOfAResult(t *testing.T) {
