@@ -1,18 +1,20 @@
 package task
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
 // spectrum is the singular values of an n × m matrix given by rows, largest first: square roots of the eigenvalues of the smaller
-// of its two Gram matrices. Values below about 1e-8 of the largest are noise, and count as 0.
+// of its two Gram matrices. Values below 1e-7 of the largest are noise, and count as 0.
 func spectrum(rows [][]float64) []float64 {
 	g := gram(rows)
 	values := eigenvalues(g)
-	slices.SortFunc(values, func(a, b float64) int { return int(math.Copysign(1, b-a)) })
+	slices.SortFunc(values, func(a, b float64) int { return cmp.Compare(b, a) })
+	least := 1e-14 * values[0]
 	for i, v := range values {
-		if v < 1e-14*values[0] {
+		if v < least {
 			v = 0
 		}
 		values[i] = math.Sqrt(max(v, 0))
