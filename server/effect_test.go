@@ -124,7 +124,7 @@ func TestChatFields(t *testing.T) {
 		var ids struct{ Tokens []int32 }
 		r.post("/tokenize", body, &ids)
 		var chat chatReply
-		body["max_completion_tokens"] = 3
+		body["max_completion_tokens"], body["seed"] = 3, 1 // another seed might end the answer early
 		r.post("/v1/chat/completions", body, &chat)
 		if chat.Usage.Prompt != len(ids.Tokens) || chat.Usage.Completion != 3 {
 			t.Errorf("%v: %+v, /tokenize counts %d", more, chat.Usage, len(ids.Tokens))
@@ -148,11 +148,11 @@ func TestChatFields(t *testing.T) {
 		}
 	}
 	var chat chatReply
-	r.post("/v1/chat/completions", fieldsOf{"messages": say, "max_tokens": 2, "logprobs": true, "top_logprobs": 3}, &chat)
+	r.post("/v1/chat/completions", fieldsOf{"messages": say, "max_tokens": 2, "seed": 1, "logprobs": true, "top_logprobs": 3}, &chat)
 	if l := chat.Choices[0].Logprobs; l == nil || len(l.Content) != 2 || len(l.Content[0].Top) != 3 || len(l.Content[0].Bytes) == 0 {
 		t.Errorf("%+v", chat.Choices[0].Logprobs)
 	}
-	list := r.events("/v1/chat/completions", fieldsOf{"messages": say, "max_tokens": 2, "stream_options": fieldsOf{"include_usage": true}})
+	list := r.events("/v1/chat/completions", fieldsOf{"messages": say, "max_tokens": 2, "seed": 1, "stream_options": fieldsOf{"include_usage": true}})
 	var last chatReply
 	if err := json.Unmarshal([]byte(list[len(list)-2]), &last); err != nil || len(last.Choices) != 0 || last.Usage == nil || last.Usage.Completion != 2 {
 		t.Errorf("the last event but one: %s", list[len(list)-2])
