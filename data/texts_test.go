@@ -91,11 +91,12 @@ func TestManifestTexts(t *testing.T) {
 			}
 			numbers3(m, 64, 1, math.MaxInt64-sum)
 		}, true},
-		"65 digits": {func(m *Manifest) { m.Shards[1].SHA256 += "0" }, false},
-		"62 digits": {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[2:] }, false},
-		"no digit":  {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[:63] + "g" }, false},
-		"documents": {func(m *Manifest) { m.Docs++ }, false},
-		"tokens":    {func(m *Manifest) { m.Tokens-- }, false},
+		"capital digits": {func(m *Manifest) { m.Shards[1].SHA256 = strings.ToUpper(m.Shards[1].SHA256) }, true},
+		"65 digits":      {func(m *Manifest) { m.Shards[1].SHA256 += "0" }, false},
+		"62 digits":      {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[2:] }, false},
+		"no digit":       {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[:63] + "g" }, false},
+		"documents":      {func(m *Manifest) { m.Docs++ }, false},
+		"tokens":         {func(m *Manifest) { m.Tokens-- }, false},
 	} {
 		var m Manifest
 		must(0, json.Unmarshal(must(json.Marshal(s.Manifest)), &m))
@@ -108,6 +109,9 @@ func TestManifestTexts(t *testing.T) {
 			}
 		}
 		m.Hash = m.contentHash()
+		if strings.HasPrefix(name, "capital") && m.Hash != s.Manifest.Hash {
+			t.Errorf("%s change what the set is called", name)
+		}
 		if err := m.check("x"); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
 		}

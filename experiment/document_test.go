@@ -199,6 +199,15 @@ func TestGridByHand(t *testing.T) {
 	if got := f.untuned("tiny", plain, v1); got != "learning rates tried: 1 of transformer, 2 of diff" {
 		t.Errorf("%q", got)
 	}
+	other := slices.Concat(scored(plain, "", 0.5, 0.6), scored(v1, "", 0.5, 0.6))
+	for i := range other {
+		if other[i].Arch == v1 && other[i].LR == 2 {
+			other[i].LR = 2.5
+		}
+	}
+	if got := newFinal(other).untuned("tiny", plain, v1); got != "learning rates tried: 1, 2 of transformer, 1, 2.5 of diff" {
+		t.Errorf("%q", got)
+	}
 	if f.untuned("tiny", v1, v1) != "" {
 		t.Error("a side is tuned unlike itself")
 	}

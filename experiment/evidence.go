@@ -157,7 +157,7 @@ every number on it is computed from a committed row.
 const evidenceRules = `How a claim is judged:
 
 - Architectures have equal parameters (to 1 %), equal tokens, the same batches in the same order for a seed, and the
-  same number of learning rates tried. The best rate of each is chosen by held-out loss, or by what the experiment says;
+  same learning rates tried. The best rate of each is chosen by held-out loss, or by what the experiment says;
   held-out loss decides among rates on a floor of the score. The seeds used for tuning also count in the
   comparison, for every architecture.
 - Differences are over seeds and items as crossed random effects, with 95 % intervals. A hierarchical bootstrap is not

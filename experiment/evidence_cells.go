@@ -179,9 +179,9 @@ func (c *cell) finished(f *final) int {
 	return len(runs)
 }
 
-// listed are seeds with commas between them.
-func listed(seeds []uint64) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(seeds), "[]"), " ", ", ")
+// listed are seeds or rates with commas between them.
+func listed[T uint64 | float64](all []T) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ", ")
 }
 
 // experiment writes the section of an experiment: its command, scores, tuning grid and runs.

@@ -156,6 +156,9 @@ func (f *tuning) untuned(size, a, b string) string {
 	if slices.Equal(x, y) {
 		return ""
 	}
+	if len(x) == len(y) {
+		return fmt.Sprintf("learning rates tried: %s of %s, %s of %s", listed(x), a, listed(y), b)
+	}
 	return fmt.Sprintf("learning rates tried: %d of %s, %d of %s", len(x), a, len(y), b)
 }
 

@@ -95,6 +95,14 @@ func TestNamesOfBadLines(t *testing.T) {
 			t.Errorf("%v, said %q, want %q", err, said, want)
 		}
 	}
+	if err := os.WriteFile(path, []byte(first+"{}\n"+`{"step":3}`+"\n"+lines[1]+`{"step":5}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var said []string // damage in between does not make checksums optional again
+	if rows, err := Read(path, func(s string) { said = append(said, s) }); err != nil || len(rows) != 2 || len(said) != 3 ||
+		!strings.Contains(said[1], "line 3: the checksum is missing") || !strings.Contains(said[2], "line 5: the checksum is missing") {
+		t.Errorf("%d rows, %v, said %q", len(rows), err, said)
+	}
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"antiphase/infer"
+	"antiphase/tokenizer"
 )
 
 // forced is a body whose answers are known: the bias makes every token an A.
@@ -133,6 +136,24 @@ func TestWholeStreams(t *testing.T) {
 			if want = append(want, "[DONE]"); !slices.Equal(got, want) || len(ids) != 1 {
 				t.Errorf("%s, usage %v, %d ids\n got %s\nwant %s", c.path, usage, len(ids), strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
+		}
+	}
+}
+
+// Of top tokens with one spelling the more likely one counts, whichever token was chosen; a token that is not among the
+// top ones has its own entry.
+func TestLogprobsOfOneSpelling(t *testing.T) {
+	tok, err := tokenizer.Parse([]byte(`{"model":{"vocab":{"a":0,"c":1,"d":2},"merges":[]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &call{model: &Model{Tokenizer: tok}, logprobs: true, top: 3}
+	// Several ids may have one spelling; one id twice stands for two of them.
+	top := []infer.TokenLogprob{{ID: 0, Logprob: -1}, {ID: 0, Logprob: -2}, {ID: 1, Logprob: -3}, {ID: 2, Logprob: -4}}
+	l := c.completionLogprobs([]tokenInfo{{id: 0, logprob: -2, top: top}, {id: 2, logprob: -4, top: top}})
+	for i, want := range []map[string]float64{{"a": -1, "c": -3}, {"a": -1, "c": -3, "d": -4}} {
+		if !maps.Equal(l.Top[i], want) {
+			t.Errorf("token %d: %v, want %v", i, l.Top[i], want)
 		}
 	}
 }

@@ -237,6 +237,11 @@ func TestUnknown(t *testing.T) {
 	if got := fmt.Sprint(tok.Notes()); got != `[added token "<x>" has id 9 in the file; its place gives it 2]` {
 		t.Errorf("notes %s", got)
 	}
+	// Where ids have gaps, the number of tokens counts, not the last id: as Hugging Face has it.
+	tok = parsed(t, `{"added_tokens":[{"id":2,"content":"<x>"},{"id":3,"content":"<y>"}],"model":{"vocab":{"a":0,"b":7},"merges":[]}}`)
+	if got := tok.Encode("<y>b<x>a"); !slices.Equal(got, []int32{3, 7, 2, 0}) || len(tok.Notes()) > 0 {
+		t.Errorf("with gaps added tokens are %v; notes %v", got, tok.Notes())
+	}
 	for model, want := range map[string]string{
 		`{"vocab":{},"merges":[]}`: "vocab is missing or empty", `{"vocab":{"a":0}}`: "merges are missing", `{"vocab":{"a":0},"merges":{}}`: "merges", `{"vocab":{"a":0},"merges":["\ud800 a"]}`: "",
 		`{"vocab":{"a":0,"b":1,"ab":2},"merges":["ab"]}`: "merges[0]: 1 parts; want 2", `{"vocab":{"a":65545},"merges":[]}`: "ids up to 65544", `[]`: "",

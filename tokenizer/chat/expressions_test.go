@@ -93,12 +93,13 @@ func TestEveryRange(t *testing.T) {
 	}
 }
 
-// Widths and precisions of texts count characters, whatever their bytes.
+// Widths and precisions of texts count characters, whatever their bytes; numbers to the left have no zeros after them.
 func TestFormatsCountCharacters(t *testing.T) {
 	for source, want := range map[string]string{
 		`{{ '%.0s|%.1s|%.3s|%.4s|%.9s' % ('éß😀x', 'éß😀x', 'éß😀x', 'éß😀x', 'éß😀x') }}`:           `|é|éß😀|éß😀x|éß😀x`,
 		`{{ '{:.0}|{:.1}|{:.3}|{:.4s}|{:.9}'.format('éß😀x', 'éß😀x', 'éß😀x', 'éß😀x', 'éß😀x') }}`: `|é|éß😀|éß😀x|éß😀x`,
 		`{{ '%3s|%-3s|%4.1s' % ('é', 'ß', '😀x') }}`:                                             `  é|ß  |   😀`,
+		`{{ '%-05d|%0-5d|%05d|%-5d|%-+05d|%+05d|%-05.1f|' % (42, 42, 42, 42, 42, 42, 42) }}`:    `42   |42   |00042|42   |+42  |+0042|42.0 |`,
 		`{{ '{:3}|{:>3}|{:é^5}|{:4.1}|'.format('é', 'ß', '😀', 'ßx') }}`:                         `é  |  ß|éé😀éé|ß   |`,
 		`{{ 'é'.center(4, 'ß') }}|{{ '😀'.ljust(3, 'é') }}|{{ 'é'.rjust(3) }}`:                   `ßéßß|😀éé|  é`,
 	} {
