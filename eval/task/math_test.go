@@ -118,6 +118,15 @@ func TestMathExamplesFit(t *testing.T) {
 			}
 		}
 	}
+	// Rows may state a problem in place of a question; no example is the question itself.
+	dir2 := setFiles(t, map[string]string{"math/carp_en_test.jsonl": strings.ReplaceAll(rows, `"question"`, `"problem"`)})
+	for i, g := range prepared(t, lookup(t, "carp_en"), eval.Options{Data: dir2, Shots: 7}, 4096).Gold {
+		for k := range 8 {
+			if n := strings.Count(g.Context, fmt.Sprintf("What is %d+1?", k)); n != 1 || strings.Count(g.Context, "####") != 7 {
+				t.Errorf("question %d has problem %d %d times: %q", i, k, n, g.Context)
+			}
+		}
+	}
 	j := prepared(t, lookup(t, "carp_en"), eval.Options{Data: dir, Shots: 0}, 512)
 	got, err := j.Ask(t.Context(), &pen{text: "forty bytes of reasoning, then it is 3.."}, []int{2})
 	if err != nil || got[0].Values["length"] != 10 || got[0].Values["acc"] != 1 {
