@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"antiphase/device"
+	"antiphase/device/devicetest"
 	"antiphase/internal/half"
 	"antiphase/internal/simd"
 	"antiphase/tensor"
@@ -135,21 +136,7 @@ func TestCopyAndAddOfEveryType(t *testing.T) {
 func TestBytesMustFit(t *testing.T) {
 	d := New(Options{Threads: 1})
 	defer d.Close()
-	x := device.Empty(d, tensor.F32, 2, 3)
-	for name, f := range map[string]func(){
-		"write of less": func() { d.Write(x, make([]byte, 23)) }, "read of more": func() { d.Read(make([]byte, 25), x) },
-		"write of more": func() { d.Write(x, make([]byte, 25)) }, "read of less": func() { d.Read(make([]byte, 20), x) },
-		"write of nothing": func() { d.Write(tensor.Tensor{}, nil) }, "read of nothing": func() { d.Read(nil, tensor.Tensor{}) },
-	} {
-		func() {
-			defer func() {
-				if s := fmt.Sprint(recover()); !strings.HasPrefix(s, "cpu: "+name[:4]) {
-					t.Errorf("%s: %s", name, s)
-				}
-			}()
-			f()
-		}()
-	}
+	devicetest.BytesMustFit(t, d, "cpu")
 }
 
 // A sum that is too long for exact integers is one of bf16 operands.
