@@ -120,21 +120,6 @@ func cover(tiles []tile, rows, n, k int, a []float32, stride int, pb []float32, 
 	}
 }
 
-// TurnedA reports whether GemmTurned can run.
-func TurnedA() bool { return cur.turneds != nil }
-
-// GemmTurned is GemmPacked for an a [k,m] that is not packed, rows lda elements apart.
-func GemmTurned(m, n, k int, a []float32, lda int, pb []float32, c []float32, ldc int, accumulate bool) {
-	if m == 0 || n == 0 || k == 0 {
-		zeroRows(m, n, c, ldc, accumulate)
-		return
-	}
-	if cur.turneds == nil || len(a) < (k-1)*lda+m || len(pb) < SizeB(k, n) || len(c) < (m-1)*ldc+n {
-		panic(fmt.Sprintf("simd: turned gemm %d×%d×%d on %d (ld %d), %d and %d (ld %d) elements", m, n, k, len(a), lda, len(pb), len(c), ldc))
-	}
-	cover(cur.turneds, m, n, k, a, lda, pb, k*cur.nr, c, ldc, accumulate)
-}
-
 func zeroRows(m, n int, c []float32, ldc int, accumulate bool) {
 	if accumulate {
 		return

@@ -99,7 +99,7 @@ func laterBand(t *testing.T, m, n, k, diag int, a, b operand, c []float32, s *Sc
 
 // turnedBand multiplies the transpose of a [k,m] that has zeros after the diagonal.
 func turnedBand(t *testing.T, m, n, k, diag int, r *rand.Rand, s *Scratch) {
-	if !TurnedA() {
+	if cur.turneds == nil {
 		return
 	}
 	a, b, c := newOperand(r, k, m, false), newOperand(r, k, n, false), random(r, m*(n+3), 1)

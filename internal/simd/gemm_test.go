@@ -116,32 +116,3 @@ func TestGemmAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-// An A that is read as it lies, turned, gives the bits of a packed one, and only its own elements are read.
-func TestGemmTurned(t *testing.T) {
-	each(t, func(t *testing.T) {
-		if !TurnedA() {
-			t.Skip("this implementation packs A")
-		}
-		r := rand.New(rand.NewPCG(3, 3))
-		var s Scratch
-		for _, sh := range [][3]int{{1, 1, 1}, {14, 32, 8}, {6, 16, 4}, {13, 31, 5}, {29, 65, 385}, {45, 90, 130}, {3, 5, 0}} {
-			m, n, k := sh[0], sh[1], sh[2]
-			a, b := newOperand(r, m, k, true), newOperand(r, k, n, false)
-			for p := range k { // what lies between the rows
-				for i := m; i < a.ld && p < k-1; i++ {
-					a.x[p*a.ld+i] = float32(math.NaN())
-				}
-			}
-			pb := make([]float32, SizeB(k, n))
-			PackB(pb, k, n, b.x, b.ld, false)
-			for _, acc := range []bool{false, true} {
-				want := random(r, m*(n+3), 1)
-				got := append([]float32(nil), want...)
-				Gemm(m, n, k, a.x, a.ld, true, b.x, b.ld, false, want, n+3, acc, &s)
-				GemmTurned(m, n, k, a.x, a.ld, pb, got, n+3, acc)
-				near(t, "turned", got, want, 0)
-			}
-		}
-	})
-}

@@ -54,8 +54,8 @@ func operandCases() []operandCase {
 		{"split", []int{m}, []int{m, m}, func(x [][]float32, h [][]uint16) { SplitBF16(h[0], h[1], x[0][:m:m]) }},
 	}
 	list[13].floats = list[13].floats[:2]
-	if TurnedA() {
-		list = append(list, operandCase{"turned", []int{(k-1)*lda + m, SizeB(k, n), (m-1)*ldc + n}, nil, func(x [][]float32, _ [][]uint16) { GemmTurned(m, n, k, x[0], lda, x[1], x[2], ldc, true) }},
+	if cur.turneds != nil {
+		list = append(list,
 			operandCase{"turned later", []int{(k-1)*lda + m, SizeB(k, n), (m-1)*ldc + n}, nil, func(x [][]float32, _ [][]uint16) {
 				GemmTurnedLater(m, n, k, x[0], lda, x[1], x[2], ldc, NoDiag)
 			}})
@@ -113,7 +113,6 @@ func TestEmptyProducts(t *testing.T) {
 				"gemm":   func(c []float32, acc bool) { Gemm(m, n, k, a, 8, false, a, 8, false, c, ldc, acc, &s) },
 				"packed": func(c []float32, acc bool) { GemmPacked(m, n, k, a, pb, c, ldc, acc) },
 				"plain":  func(c []float32, acc bool) { GemmPlain(m, n, k, a, 8, pb, max(k, 1), c, ldc, acc, NoDiag, &s) },
-				"turned": func(c []float32, acc bool) { GemmTurned(m, n, k, a, 8, pb, c, ldc, acc) },
 				"bf16":   func(c []float32, acc bool) { GemmBF16(m, n, k, ph, ph, k, View{X: c, Ld: ldc}, acc, false, &s) },
 				"few":    func(c []float32, acc bool) { GemmFewBF16(m, n, k, a, 32, ph, c, ldc, acc, &s) },
 				"skinny": func(c []float32, acc bool) {
