@@ -43,7 +43,7 @@ var cells = []cell{
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --set train.seq_len=512 --set train.batch=16 --set train.micro_batch=16 --set data.isolate=true` +
 			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2 --set model.init_residual=false` +
-			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 5` + retrievalTasks + ` --dir runs/retrieval-small`},
+			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 3 --seeds 5` + retrievalTasks + ` --dir runs/retrieval-small`},
 	{name: "v1-study", what: "what DIFF needs at tiny: λ_init = 0.2 in every layer (diff-l02), no norm over heads (diff-nonorm), " +
 		"and both (diff-l02-nonorm), each with the same tuning budget", sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 3, seeds: 5,
 		command: `antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +

@@ -40,7 +40,7 @@ func TestReadmeRetrieval(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("DIFF V2 retrieves two of four needles in %.1f %% of the cases, DIFF in %.1f %% (%.4g to %.4g %%, depending on the "+
 			"seed), the Transformer in %.1f %%, and DIFF without its norm over heads in %.1f %%.", diff2, diff, low, high, plain, free),
-		fmt.Sprintf("no difference can be told over five seeds: DIFF retrieves %.1f %%, the Transformer %.1f %%, DIFF V2 %.1f %%,",
+		fmt.Sprintf("no difference can be told over five seeds: DIFF retrieves %.1f %%, the Transformer %.1f %%, DIFF V2 %.1f %%;",
 			smallDiff, smallPlain, smallDiff2),
 		fmt.Sprintf("with the standard plan in %d of 10 seeds, with the long plan in %d of 10, against %d and %d of 10 for the Transformer.",
 			passed(t, "standard", "diff2"), passed(t, "long", "diff2"), passed(t, "standard", baseline), passed(t, "long", baseline)),
