@@ -29,10 +29,14 @@ func (s attnShape) variants() []hopperVariant {
 			{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
 		{2, 2, 64, 128}: {{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240},
 			{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
-		{2, 1, 64, 64}:   {{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240}},
+		{2, 1, 64, 64}: {{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240}},
+		{1, 1, 96, 96}: {{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, loop: true},
+			{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true, loop: true}},
+		{2, 1, 96, 96}: {{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240, loop: true},
+			{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240, turns: true, loop: true}},
 		{2, 2, 128, 256}: {{keys: 64, groups: 2, per: 1, producer: 24, consumer: 240}},
 	}[s] {
-		name := fmt.Sprintf("%d keys, %d×%d maps, turns %v", o.keys, o.groups, o.per, o.turns)
+		name := fmt.Sprintf("%d keys, %d×%d maps, turns %v, loop %v", o.keys, o.groups, o.per, o.turns, o.loop)
 		all = append(all, hopperVariant{name, o, k.back})
 	}
 	if k.tile.groups == 2 {
@@ -55,6 +59,11 @@ func (s attnShape) backwards() (all []hopperBackward) {
 	if half := base.copies(s); half.copied < s.d/8 {
 		half.rounds = 2
 		try = append(try, half)
+	}
+	if s.d == 96 {
+		loop := base.copies(s)
+		loop.loop = true
+		try = append(try, loop)
 	}
 	for _, quick := range []int{none, unordered} {
 		b := base

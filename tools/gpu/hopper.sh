@@ -84,7 +84,7 @@ stress() {
 
 # Bits of every way to add to dQ, then the times of the shapes that have goals.
 variants() {
-  local goals=(11_128_128/T8192 22_128_256/T8192 21_128_128/T8192 11_64_64/T2048 22_64_128/T2048)
+  local goals=(11_128_128/T8192 22_128_256/T8192 21_128_128/T8192 11_64_64/T2048 22_64_128/T2048 11_96_96/T2048 22_96_192/T2048 21_96_96/T2048)
   for s in "${goals[@]}"; do status "bits ${s%/*}" 60 "$bin" -test.run "TestHopperBackwards/${s%/*}\$"; done
   for s in "${goals[@]}"; do
     ANTIPHASE_TEST_TIMES=1 timeout -k 5 60 "$bin" -test.run "TestHopperTimes/$s" | grep -vE '^(ok|PASS)'
