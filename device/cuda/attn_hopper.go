@@ -38,10 +38,10 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		t hopperForward
 	}{
 		{attnShape{1, 1, 64, 64}, hopperForward{keys: 128, groups: 3, per: 1, producer: 32, consumer: 160, loop: true}},
-		{attnShape{1, 1, 96, 96}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240}},
+		{attnShape{1, 1, 96, 96}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true, loop: true}},
 		{attnShape{1, 1, 128, 128}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true, loop: true}},
 		{attnShape{2, 2, 64, 128}, hopperForward{keys: 64, groups: 2, per: 2, producer: 24, consumer: 240, loop: true}},
-		{attnShape{2, 2, 96, 192}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240}},
+		{attnShape{2, 2, 96, 192}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
 		{attnShape{2, 2, 128, 256}, hopperForward{keys: 96, groups: 2, per: 1, producer: 24, consumer: 240}},
 		{attnShape{2, 1, 64, 64}, hopperForward{keys: 128, groups: 2, per: 2, producer: 24, consumer: 240, turns: true, loop: true}},
 		{attnShape{2, 1, 96, 96}, hopperForward{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240}},

@@ -51,6 +51,8 @@ func (s attnShape) fastest() hopperBackward {
 		t.areas, t.held, t.skip = 2, true, true
 	case attnShape{2, 1, 128, 128}:
 		t.fill, t.loop = true, true
+	case attnShape{2, 2, 96, 192}:
+		t.loop = true
 	}
 	return t
 }

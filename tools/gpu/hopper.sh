@@ -236,7 +236,7 @@ compare() { "$python" ../../tools/bench/compare.py "$@" --binary ../../bin/antip
 peer() {
   case $1 in
   160m) compare train --arch diff2,transformer --rounds 3 --seq 2048 --batch 16 ;;
-  830m) compare train --size 830m --arch transformer --also diff,diff2 --rounds 2 --steps 6 --seq 2048 --batch 4 ;;
+  830m) compare train --size 830m --arch transformer --also diff,diff2 --rounds 2 --steps 6 --seq 2048 --batch 16 ;;
   1.4b) compare train --size 1.4b --arch transformer --also diff --rounds 2 --steps 5 --seq 4096 --batch 4 --vocab 50304 ;;
   esac
 }
