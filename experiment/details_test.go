@@ -126,6 +126,16 @@ func TestSizesAreSeparate(t *testing.T) {
 	if got := fmt.Sprintf("%q", f.tuning.grid().Rows[1:]); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	const ends = " The lowest rate tried was chosen for tiny transformer: a lower one may be better." +
+		" The highest rate tried was chosen for small transformer: a higher one may be better."
+	if got := f.tuning.ends(); got != ends {
+		t.Errorf("%q, want %q", got, ends)
+	}
+	add("tiny", plain, 0.5, 1, 9)
+	add("small", plain, 4, 1, 9)
+	if got := newFinal(rows).tuning.ends(); got != "" {
+		t.Errorf("%q for rates between others", got)
+	}
 	if got, want := there(f), "tiny transformer: 2 seeds (1, 2) at lr 1, tiny diff: 1 seed (3) at lr 1, small transformer: 1 seed (1) at lr 2; 1M tokens a run"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -143,18 +143,19 @@ func scored(arch, tuned string, scores ...float64) (rows []Row) {
 
 // The tuning grid has every rate of every side with the means that chose, and says what floors decided.
 func TestGridByHand(t *testing.T) {
-	const bound = "needle.bound N=4 R=2"
+	const bound, highest = "needle.bound N=4 R=2", " The highest rate tried was chosen for transformer: a higher one may be better."
 	for _, x := range []struct {
 		what, tuned string
 		low         []float64
 		note, says  string
 		best        float64
 	}{
-		{"by score or loss", bound + orLoss, []float64{0.2, 0.26}, " Every rate of diff is on a floor of the score, so held-out loss chose.",
+		{"by score or loss", bound + orLoss, []float64{0.2, 0.26}, " Every rate of diff is on a floor of the score, so held-out loss chose." + highest,
 			"which counts only among rates that are on a floor of the score", 2},
-		{"by score alone", bound, []float64{0.26, 0.2}, " Every rate of diff is on a floor of the score, so the choice is chance.",
+		{"by score alone", bound, []float64{0.26, 0.2}, " Every rate of diff is on a floor of the score, so the choice is chance." + highest,
 			"not the one with the lowest held-out loss; the tuning grid", 1},
-		{"above the floor", bound + orLoss, []float64{0.9, 0.2}, "", "number beside its key (needle.bound N=4 R=2), not the one", 1},
+		{"above the floor", bound + orLoss, []float64{0.9, 0.2},
+			" The lowest rate tried was chosen for diff: a lower one may be better." + highest, "number beside its key (needle.bound N=4 R=2), not the one", 1},
 	} {
 		f := newFinal(slices.Concat(scored(plain, x.tuned, 0.5, 0.95), scored(v1, x.tuned, x.low...)))
 		g := f.tuning.grid()
@@ -171,9 +172,8 @@ func TestGridByHand(t *testing.T) {
 		if !reflect.DeepEqual(g.Rows, want) {
 			t.Errorf("%s: %q", x.what, g.Rows)
 		}
-		if got := strings.HasSuffix(g.Note, " of the score, so held-out loss chose.") || strings.HasSuffix(g.Note, "so the choice is chance."); got != (x.note != "") ||
-			!strings.HasSuffix(g.Note, x.note) {
-			t.Errorf("%s: %q", x.what, g.Note)
+		if _, got, _ := strings.Cut(g.Note, "for every architecture."); got != x.note {
+			t.Errorf("%s: %q, want %q", x.what, got, x.note)
 		}
 		if s := f.says(); !strings.Contains(s, x.says) {
 			t.Errorf("%s: %q lacks %q", x.what, s, x.says)

@@ -84,7 +84,36 @@ func (f *tuning) grid() report.Listing {
 		}
 		out.Note += fmt.Sprintf(" Every rate of %s is on a floor of the score, %s.", strings.Join(low, ", "), how)
 	}
+	out.Note += f.ends()
 	return out
+}
+
+// ends names the sides whose selected rate is the lowest or highest of those tried: a better one may lie beyond.
+func (f *tuning) ends() (note string) {
+	var low, high []string
+	measure, _ := f.by()
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			rates, name := f.rates(size, arch), arch
+			if len(f.sizes) > 1 {
+				name = size + " " + arch
+			}
+			if best := f.best[[2]string{size, arch}]; len(rates) < 2 || f.allFloored(size, arch, measure) {
+				continue
+			} else if best == slices.Min(rates) {
+				low = append(low, name)
+			} else if best == slices.Max(rates) {
+				high = append(high, name)
+			}
+		}
+	}
+	if len(low) > 0 {
+		note += fmt.Sprintf(" The lowest rate tried was chosen for %s: a lower one may be better.", strings.Join(low, ", "))
+	}
+	if len(high) > 0 {
+		note += fmt.Sprintf(" The highest rate tried was chosen for %s: a higher one may be better.", strings.Join(high, ", "))
+	}
+	return note
 }
 
 // allFloored reports whether a score tells nothing about a side's rates: each is on its floor.
