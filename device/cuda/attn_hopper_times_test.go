@@ -105,8 +105,11 @@ func TestHopperTimes(t *testing.T) {
 	d := gpu(t, nil) // after the variants: it knows the kernels that are registered
 	for _, s := range hopperOrder() {
 		width, lengths := 2048, []int{2048, 8192}
-		if s.d == 64 {
+		switch s.d { // as 160m and 830m have them
+		case 64:
 			width, lengths = 768, []int{2048}
+		case 96:
+			width, lengths = 1536, []int{2048}
 		}
 		for _, length := range lengths {
 			t.Run(fmt.Sprintf("%v/T%d", s, length), func(t *testing.T) {
