@@ -190,14 +190,14 @@ func (g *gemm) row(w weight, what string, n int, work float64, ceiling *Ceiling,
 		})
 		return sec / float64(n), err
 	}
-	const shortest = 2e-3 // seconds
+	const shortest, atLeast = 2e-3, 1e-6 // seconds of a sample, and of a call: a coarse clock may say 0
 	times := 1
 	for range 2 { // the first call may build kernels
 		sec, err := calls(times)
 		if err != nil {
 			return err
 		}
-		times = min(1000, 1+int(shortest/sec))
+		times = min(1000, 1+int(shortest/max(sec, atLeast)))
 	}
 	got, err := g.measure(g.ctx, func() (float64, error) { return calls(times) }, ceiling)
 	if err != nil {

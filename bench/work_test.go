@@ -16,6 +16,7 @@ import (
 // under the clock, and counts the others.
 type clocked struct {
 	device.Device
+	coarse bool // the clock shows whole milliseconds
 	timing bool
 	timed  []string
 	where  map[string]bool // weights of the timed products
@@ -28,7 +29,11 @@ func (d *clocked) Time(f func()) (float64, error) {
 	d.timing = true
 	f()
 	d.timing = false
-	return float64(len(d.timed)-before) / 2, nil
+	ms := float64(len(d.timed)-before) / 2
+	if d.coarse {
+		ms = math.Floor(ms)
+	}
+	return ms, nil
 }
 
 func (d *clocked) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
@@ -91,6 +96,23 @@ func TestProductsThatAreTimed(t *testing.T) {
 	}
 	if err := g.decoding(w, 3); err != nil || next != 6 || d.other != 1024 {
 		t.Errorf("%v, %d rows, %d products outside", err, next, d.other)
+	}
+}
+
+// A clock that does not move during one product, as clocks of some systems do, sees many of them.
+func TestCoarseClock(t *testing.T) {
+	c := quick(t)
+	d := &clocked{Device: c.Device, where: map[string]bool{}, coarse: true}
+	c.Device, c.Warmup, c.Reps = d, 1, 2
+	rows := 0
+	emit := func(r Row) {
+		rows++
+		if r.Value != 0.4 || !(r.Rate > 0) || math.IsInf(r.Rate, 0) { // five take 2.5 ms
+			t.Errorf("%s: %g ms, %g %s", r.Name, r.Value, r.Rate, r.RateUnit)
+		}
+	}
+	if err := c.Products(t.Context(), []Shape{{2, 3, 5}}, emit); err != nil || rows != 4 {
+		t.Errorf("%d rows, %v", rows, err)
 	}
 }
 
