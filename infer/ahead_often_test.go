@@ -3,6 +3,7 @@ package infer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -46,6 +47,33 @@ func TestAheadWheneverItCanBe(t *testing.T) {
 			t.Errorf("%s: %d steps were started ahead, want %d (%v)", name, ahead, c.ahead, err)
 		}
 		drained(t, e)
+	}
+}
+
+// A batch in which one sequence is sampled, scored or adjusted takes no page before the step that fills it: after every event as
+// many are free as on a device that does not work ahead.
+func TestPagesOfWhatIsSampled(t *testing.T) {
+	greedy := Request{IDs: []int32{1}, Sampling: Sampling{MaxTokens: 20, IgnoreEOS: true}}
+	for name, s := range map[string]Sampling{
+		"sampled": {Temperature: 1}, "log-probabilities": {Logprobs: 1}, "a penalty": {PresencePenalty: 1}, "an echo": {Echo: true},
+	} {
+		s.MaxTokens, s.IgnoreEOS = 20, true
+		plain, ahead, _ := onBehind(t, "diff")
+		var free [2][]int
+		for i, m := range []*model.Model{plain, ahead} {
+			e := engine(t, m, nil, Options{PageSize: 4})
+			err := e.Generate(t.Context(), []Request{{IDs: []int32{2}, Sampling: s}, greedy}, func(int, Event) bool {
+				free[i] = append(free[i], e.Stats().FreePages)
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			drained(t, e)
+		}
+		if !slices.Equal(free[0], free[1]) {
+			t.Errorf("%s: free pages %v, ahead %v", name, free[0], free[1])
+		}
 	}
 }
 

@@ -166,22 +166,26 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// Both sides of every warning's limit, after 30 steps at loss 2 ± 0.01 and norm 1.
+// Both sides of every warning's limit, after 30 steps at norm 1 whose losses are 2 and 2 ± a deviation.
 func TestWarningLimits(t *testing.T) {
+	const small, large = 1. / 128, 1. / 16 // 8 of the first are less than a tenth of the loss, 8 of the second more
 	for _, x := range []struct {
-		row  Row
-		want metrics.Warning
+		deviation float64
+		row       Row
+		want      metrics.Warning
 	}{
-		{Row{Loss: 2, GradNorm: 1, LambdaMin: 0, LambdaMax: 1.5}, 0},
-		{Row{Loss: 2, GradNorm: 1, LambdaMin: -0.001, LambdaMax: 1}, metrics.LambdaRange},
-		{Row{Loss: 2, GradNorm: 1, LambdaMin: 0, LambdaMax: 1.501}, metrics.LambdaRange},
-		{Row{Loss: 2, GradNorm: 10}, 0}, {Row{Loss: 2, GradNorm: 10.01}, metrics.GradientSpike},
-		{Row{Loss: 2.199, GradNorm: 1}, 0}, {Row{Loss: 2.201, GradNorm: 1}, metrics.LossSpike}, // a tenth, above 8 deviations of 0.01
-		{Row{Loss: 9, GradNorm: 99, LambdaMax: 2}, metrics.LossSpike | metrics.GradientSpike | metrics.LambdaRange},
+		{small, Row{Loss: 2, GradNorm: 1, LambdaMin: 0, LambdaMax: 1.5}, 0},
+		{small, Row{Loss: 2, GradNorm: 1, LambdaMin: -0.001, LambdaMax: 1}, metrics.LambdaRange},
+		{small, Row{Loss: 2, GradNorm: 1, LambdaMin: 0, LambdaMax: 1.501}, metrics.LambdaRange},
+		{small, Row{Loss: 2, GradNorm: 10}, 0}, {small, Row{Loss: 2, GradNorm: 10.01}, metrics.GradientSpike},
+		{small, Row{Loss: 2.199, GradNorm: 1}, 0}, {small, Row{Loss: 2.201, GradNorm: 1}, metrics.LossSpike},
+		{large, Row{Loss: 2.5, GradNorm: 1}, 0}, {large, Row{Loss: 2.501, GradNorm: 1}, metrics.LossSpike},
+		{small, Row{Loss: 1, GradNorm: 0.01}, 0},
+		{small, Row{Loss: 9, GradNorm: 99, LambdaMax: 2}, metrics.LossSpike | metrics.GradientSpike | metrics.LambdaRange},
 	} {
 		var w watch
 		for i := range 30 {
-			w.judge(&Row{Loss: 2 + 0.01*float64(i%3-1), GradNorm: 1}, func(s string, args ...any) { t.Errorf(s, args...) })
+			w.judge(&Row{Loss: 2 + x.deviation*float64(i%3-1), GradNorm: 1}, func(s string, args ...any) { t.Errorf(s, args...) })
 		}
 		said := 0
 		for range 2 {
