@@ -78,38 +78,53 @@ func TestEchoRows(t *testing.T) {
 	}
 }
 
-// Sequences whose owners have left go before the next step, from the batch and from the queue; others keep their order,
-// slots are free again, and a session rests with its pages.
+// Sequences whose owners have left go before the next step, from the batch and from the queue, whoever they are; others keep
+// their order, slots are free again, and a session rests with its pages.
 func TestReap(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 3, PageSize: 4, CacheTokens: 64})
-	c := &scheduler{}
-	var stats Stats
-	c.init(3, &e.store, &stats)
-	list := make([]*seq, 7)
-	for i := range list {
-		list[i] = &seq{tokens: []int32{1, 2, 3, 4, 5}, end: 8, keep: i == 0}
-		c.enqueue(list[i])
-	}
-	c.admit() // three
-	for _, s := range list[:3] {
-		c.grow(s, 5)
-	}
-	for _, i := range []int{0, 2, 4, 6} {
-		list[i].leave = true
-	}
-	c.reap()
-	if !slices.Equal(c.batch, list[1:2]) || !slices.Equal(c.queue, []*seq{list[3], list[5]}) || !slices.Equal(c.resting, list[:1]) {
-		t.Errorf("%d run, %d wait, %d rest", len(c.batch), len(c.queue), len(c.resting))
-	}
-	if len(c.slots) != 2 || len(list[0].pages) != 2 || len(list[2].pages) != 0 || e.store.pool.available() != 16-2*2 {
-		t.Errorf("%d slots and %d pages are free", len(c.slots), e.store.pool.available())
-	}
-	for i, s := range list {
-		if want := map[int]state{1: running, 3: waiting, 5: waiting}[i]; s.state != want {
-			t.Errorf("sequence %d is in state %d, want %d", i, s.state, want)
+	for leave := range 1 << 7 {
+		c := &scheduler{}
+		c.init(3, &e.store, &Stats{})
+		list := make([]*seq, 7)
+		for i := range list {
+			list[i] = &seq{tokens: []int32{1, 2, 3, 4, 5}, end: 8, keep: i == 0}
+			c.enqueue(list[i])
 		}
-	}
-	if c.admit(); !slices.Equal(c.batch, []*seq{list[1], list[3], list[5]}) || list[1].slot == list[3].slot || list[3].slot == list[5].slot || list[1].slot == list[5].slot {
-		t.Errorf("%d run", len(c.batch))
+		c.admit() // three
+		var runs, waits, rests []*seq
+		for i, s := range list {
+			s.leave = leave>>i&1 == 1
+			switch {
+			case i < 3 && !c.grow(s, 5):
+				t.Fatal("no pages")
+			case i == 0 && s.leave:
+				rests = append(rests, s)
+			case i < 3 && !s.leave:
+				runs = append(runs, s)
+			case !s.leave:
+				waits = append(waits, s)
+			}
+		}
+		c.reap()
+		if !slices.Equal(c.batch, runs) || !slices.Equal(c.queue, waits) || !slices.Equal(c.resting, rests) {
+			t.Errorf("%07b leave: %d run, %d wait, %d rest", leave, len(c.batch), len(c.queue), len(c.resting))
+		}
+		if len(c.slots) != 3-len(runs) || e.store.pool.available() != 16-2*len(runs)-2*len(rests) {
+			t.Errorf("%07b leave: %d slots and %d pages are free", leave, len(c.slots), e.store.pool.available())
+		}
+		slots := map[int32]bool{}
+		c.admit()
+		for _, s := range c.batch {
+			slots[s.slot] = true
+		}
+		if stay := append(runs, waits...); !slices.Equal(c.batch, stay[:min(3, len(stay))]) || len(slots) != len(c.batch) {
+			t.Errorf("%07b leave: then %d run in %d slots", leave, len(c.batch), len(slots))
+		}
+		for i, s := range list {
+			if want := map[bool]state{true: running, false: waiting}[slices.Contains(c.batch, s)]; s.leave && s.state != idle || !s.leave && s.state != want {
+				t.Errorf("%07b leave: sequence %d is in state %d", leave, i, s.state)
+			}
+			e.store.drop(s)
+		}
 	}
 }
