@@ -65,6 +65,50 @@ func TestEvictFromTheQueue(t *testing.T) {
 	}
 }
 
+// A prompt of any length takes pages from as many idle sessions as it needs, those idle longest first, and no more; a session
+// without pages does not count.
+func TestEvictNoMoreThanNeeded(t *testing.T) {
+	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 2, PageSize: 4, CacheTokens: 32})
+	for n := 1; n < 32; n++ {
+		c := &scheduler{}
+		var stats Stats
+		c.init(2, &e.store, &stats)
+		held := []int{2, 0, 1, 2} // of 8 pages
+		list := make([]*seq, len(held))
+		for i, pages := range held {
+			list[i] = &seq{keep: true}
+			for range pages {
+				page, _ := e.store.pool.take()
+				list[i].pages = append(list[i].pages, page)
+			}
+			c.release(list[i])
+		}
+		s := &seq{tokens: make([]int32, n), end: 32}
+		c.enqueue(s)
+		c.admit()
+		free, evicted := 3, 0
+		for i, pages := range held {
+			took := pages > 0 && free < (n+1+3)/4 // and room for one more token
+			if took {
+				free += pages
+				evicted++
+			}
+			if kept := len(list[i].pages); kept != pages && !took || kept != 0 && took {
+				t.Errorf("%d tokens: session %d keeps %d pages of %d", n, i, kept, pages)
+			}
+		}
+		if cap(s.tokens) < 32 || cap(s.pages) < 8 {
+			t.Errorf("%d tokens: there is room for %d tokens and %d pages before steps allocate", n, cap(s.tokens), cap(s.pages))
+		}
+		if s.state != running || stats.Evicted != evicted {
+			t.Errorf("%d tokens: %d sessions lost their pages, want %d", n, stats.Evicted, evicted)
+		}
+		for _, s := range append(list, s) {
+			e.store.drop(s)
+		}
+	}
+}
+
 // Tokens that end a text do not come before min_tokens: those of the model and those of the request, but not an
 // end-of-text token that is to be ignored. An engine may have no ends at all.
 func TestMinTokensOfEveryEnd(t *testing.T) {
