@@ -181,19 +181,24 @@ func (p *Page) facts(sides []eval.Side) []line {
 	return out
 }
 
-// trained is how the first of a side's models was trained that had its device to itself, else the first.
-func (p *Page) trained(models []*eval.Judged) (first Training) {
+// trained is how a side's models were trained: their mean speed, of those that had their device to themselves if there
+// are any.
+func (p *Page) trained(models []*eval.Judged) (mean Training) {
+	n := 0.0
 	for _, m := range models {
 		i := slices.IndexFunc(p.Training, func(t Training) bool { return t.Model == m.Name })
-		switch {
-		case i < 0:
-		case !p.Training[i].Shared:
-			return p.Training[i]
-		case first.Model == "":
-			first = p.Training[i]
+		if i < 0 || n > 0 && p.Training[i].Shared && !mean.Shared {
+			continue
 		}
+		t := p.Training[i]
+		if n == 0 || mean.Shared && !t.Shared {
+			mean, n = t, 1
+			continue
+		}
+		n++
+		mean.TokensPerSecond += (t.TokensPerSecond - mean.TokensPerSecond) / n
 	}
-	return first
+	return mean
 }
 
 // groupLines are the means of a group, after its last question.

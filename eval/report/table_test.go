@@ -347,10 +347,12 @@ func TestScalingFindings(t *testing.T) {
 	}
 }
 
-// A side's speed is that of a run that had its device to itself; where none had, the cell says so.
+// A side's speed is the mean of its runs that had their device to themselves; where none had, of all, and the cell says
+// so.
 func TestSpeedOfSharedRuns(t *testing.T) {
 	p := &Page{Training: []Training{
 		{Model: "a1", Tokens: 5, TokensPerSecond: 200, Shared: true}, {Model: "a2", Tokens: 5, TokensPerSecond: 500},
+		{Model: "a3", Tokens: 5, TokensPerSecond: 100, Shared: true}, {Model: "a4", Tokens: 5, TokensPerSecond: 700},
 		{Model: "b1", Tokens: 5, TokensPerSecond: 300, Shared: true}, {Model: "b2", Tokens: 5, TokensPerSecond: 310, Shared: true},
 	}}
 	side := func(names ...string) (s eval.Side) {
@@ -359,12 +361,12 @@ func TestSpeedOfSharedRuns(t *testing.T) {
 		}
 		return s
 	}
-	lines := p.facts([]eval.Side{side("a1", "a2"), side("b1", "b2"), side("c1")})
+	lines := p.facts([]eval.Side{side("a1", "a2", "a3", "a4"), side("b1", "b2"), side("c1")})
 	var got []string
 	for _, c := range lines[len(lines)-1].cells {
 		got = append(got, c.text)
 	}
-	if want := []string{"500", "300 shared", ""}; !slices.Equal(got, want) {
+	if want := []string{"600", "305 shared", ""}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
