@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -64,6 +65,45 @@ func TestClaimsSayWhatTheyTest(t *testing.T) {
 	for _, c := range paperClaims {
 		if want := published[c.arch]; want > 0 && !(math.Abs(c.least-want) <= 1e-9) {
 			t.Errorf("%s: an effect of %g, the paper's is %g", c.text, c.least, want)
+		}
+	}
+}
+
+// A claim of the paper that rows measure has the published figure beside its source, and only losses have one that
+// decides. The figures are those of the paper's tables: Table 3 has depths of 0 to 100 %.
+func TestPublishedFigures(t *testing.T) {
+	average := func(x ...float64) string {
+		sum := 0.0
+		for _, v := range x {
+			sum += v
+		}
+		return fmt.Sprintf("%.0f", sum/float64(len(x)))
+	}
+	want := map[string]string{
+		"lm.loss diff": "−0.025 nats", "lm.ar_hit diff": "−0.018 nats", "lm.others diff": "−0.025 nats",
+		"lm.loss diff-nonorm": "+0.060 nats", "lm.loss diff-l08": "+0.003 nats", "lm.loss diff-l05": "+0.004 nats",
+		"attention.answer N=4 R=1 diff": average(27, 30, 31, 32, 40) + " against " + average(3, 3, 3, 7, 9) + " %",
+		"attention.noise N=4 R=1 diff":  average(1, 2, 2, 2, 1) + " against " + average(51, 54, 52, 49, 49) + " %",
+		"lowbit.kl logits@4 diff":       fmt.Sprintf("HellaSwag −%.1f against −%.1f points", 66.2-58.8, 63.4-33.9),
+		"lm.loss transformer-wide":      fmt.Sprintf("%+.3f nats", 3.088-3.087),
+		"lm.loss transformer-wide-norm": fmt.Sprintf("−%.3f nats", 3.088-3.086),
+	}
+	for i := range paperClaims {
+		c := &paperClaims[i]
+		source, figure, ok := strings.Cut(c.from(), ": ")
+		if source != c.source || ok == (c.source == "paper, App. G") {
+			t.Errorf("%s: %q", c.text, c.from())
+		}
+		if w := want[c.measure+" "+c.arch]; w != "" && figure != w {
+			t.Errorf("%s: %q, want %q", c.text, figure, w)
+		}
+	}
+	if v := v2Claims[0].from(); v != "V2: −0.020 nats" {
+		t.Errorf("V2's loss: %q", v)
+	}
+	for _, c := range claims {
+		if c.least > 0 && (c.unit != "nats" || !strings.HasPrefix(c.measure, "lm.") || c.published != "") {
+			t.Errorf("%s: a published size decides", c.text)
 		}
 	}
 }

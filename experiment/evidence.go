@@ -158,17 +158,21 @@ const evidenceRules = `How a claim is judged:
 
 - Architectures have equal parameters (to 1 %), equal tokens, the same batches in the same order for a seed, and the
   same learning rates tried. The best rate of each is chosen by held-out loss, or by what the experiment says;
-  held-out loss decides among rates on a floor of the score. The seeds used for tuning also count in the
-  comparison, for every architecture.
+  held-out loss decides among rates on a floor of the score unless the tuning grid says that chance did. The seeds used
+  for tuning also count in the comparison, for every architecture.
 - Differences are over seeds and items as crossed random effects, with 95 % intervals. A hierarchical bootstrap is not
   used: with few seeds its intervals are too narrow. The intervals used here covered 95.7 % in a simulation of 2,000
   experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `). One seed gives no interval.
 - Retrieval counts a number only next to its own key; its floors are chance and the score of naming any hidden number. A
   score that is not above its floors proves nothing.
-- A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or excludes
-  an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds, with unequal tuning
-  or parameters, where the better side is on its floor or had runs that diverged, and where no experiment of this size
-  can measure it: the reason stands beside it. *Not run* means that an experiment is planned and no row measures it yet.
+- A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or, for
+  losses, excludes an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds,
+  with unequal tuning or parameters, where the better side is on its floor or had runs that diverged, and where no
+  experiment of this size can measure it: the reason stands beside it. *Not run* means that an experiment is planned and
+  no row measures it yet.
+- The published figure stands beside the source. Only that of a loss decides, and what a claim itself names: the others
+  are of models of 3B parameters, with prompts, texts and statistics of their own. A claim that holds here may have a
+  much smaller effect.
 - The models here are small and their training is short. A verdict holds for the sizes and tokens next to it.
 
 `
@@ -309,7 +313,7 @@ func (e *evidence) claim(c *claim) {
 	if c.command == "" {
 		repeat = link(cmp.Or(c.cell, cells[0].name))
 	}
-	e.row(c.text, c.source, "–", cmp.Or(c.why, "no row measures it yet"), "**"+c.unmeasured()+"**", repeat)
+	e.row(c.text, c.from(), "–", cmp.Or(c.why, "no row measures it yet"), "**"+c.unmeasured()+"**", repeat)
 }
 
 // row writes a row of a table; cells made here are already Markdown, others are text.

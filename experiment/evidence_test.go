@@ -201,7 +201,7 @@ func TestEvidenceOfAllCells(t *testing.T) {
 	if n := strings.Count(doc, "| complete |"); n != len(cells) {
 		t.Errorf("%d of %d experiments are complete", n, len(cells))
 	}
-	for _, want := range []string{`equal tokens \| paper, Fig. 3, Table 6 \| 0\.4\d\d against 0\.\d{3}: −0\.1.*\*\*holds`,
+	for _, want := range []string{`equal tokens \| paper, Fig. 3, Table 6: −0.025 nats \| 0\.4\d\d against 0\.\d{3}: −0\.1.*\*\*holds`,
 		`chance 1\.1, copy 25\.0: \+1\d`, `Prompts with needles have 192 tokens`} {
 		if !regexp.MustCompile(want).MatchString(doc) {
 			t.Errorf("lacks %q", want)

@@ -41,6 +41,22 @@ func (c *claim) figure(x finding) string {
 	return sides + ": " + joined(strings.ReplaceAll(s, "-", "−"), unit, x.unbounded())
 }
 
+// from is where a claim is made, with the published figure.
+func (c *claim) from() string {
+	published := c.published
+	if c.least > 0 {
+		size := -c.least
+		if c.above {
+			size = c.least
+		}
+		published = strings.ReplaceAll(fmt.Sprintf("%+.3f %s", size, c.unit), "-", "−")
+	}
+	if published == "" {
+		return c.source
+	}
+	return c.source + ": " + published
+}
+
 // ratio writes a ratio with its interval. Ends a hundredfold apart come from two or three seeds that differ much: the
 // ratio is then no estimate, and the text says so.
 func (x *finding) ratio() string {

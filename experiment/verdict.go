@@ -228,7 +228,7 @@ func (c *claim) near(x finding) string {
 // verdict judges a finding. A doubt takes any verdict back; runs that diverged speak against their own side, so they
 // take back a verdict in its favour.
 func (f *final) verdict(c *claim, size string, x finding) report.Verdict {
-	v := report.Verdict{Claim: c.text, Source: c.source, Verdict: c.decide(x), Figure: c.figure(x),
+	v := report.Verdict{Claim: c.text, Source: c.from(), Verdict: c.decide(x), Figure: c.figure(x),
 		Basis: fmt.Sprintf("%s, %s tokens, %s", size, big(float64(f.tokens(size))), x.counted())}
 	for _, d := range x.doubts {
 		v.Basis, v.Verdict = v.Basis+"; "+d, Unclear
