@@ -201,21 +201,7 @@ func resumes(t *testing.T, sp *Split, B, T int, seed uint64, steps int) {
 }
 
 func TestRandomMicroBatches(t *testing.T) {
-	sp := split(t, buildSet(t, randomTexts(30, 50, 4), narrow, BuildOptions{}), Train)
-	big := next(NewLoader(sp, 12, 10, 1))
-	for _, B := range []int{1, 2, 3, 4, 6} {
-		l := NewLoader(sp, B, 10, 1)
-		var got batchOf
-		for range 12 / B {
-			b := next(l)
-			got.inputs = append(got.inputs, b.inputs...)
-			got.targets = append(got.targets, b.targets...)
-			got.starts = append(got.starts, b.starts...)
-		}
-		if !got.equal(big) {
-			t.Errorf("%d batches of %d rows differ from one of 12", 12/B, B)
-		}
-	}
+	microBatches(t, NewLoader)
 }
 
 func TestRandomSeekRefuses(t *testing.T) {

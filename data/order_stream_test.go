@@ -147,12 +147,15 @@ func jsonTrip(t *testing.T, p Position) (q Position) {
 	return q
 }
 
-// Micro-batches of any size hold the rows of one big batch.
-func TestStreamMicroBatches(t *testing.T) {
+func TestStreamMicroBatches(t *testing.T) { microBatches(t, NewStream) }
+
+// microBatches: micro-batches of any size hold the rows of one big batch.
+func microBatches(t *testing.T, loader func(sp *Split, b, t int, seed uint64) *Loader) {
+	t.Helper()
 	sp := split(t, buildSet(t, randomTexts(30, 50, 4), narrow, BuildOptions{}), Train)
-	big := next(NewStream(sp, 12, 10, 1))
+	big := next(loader(sp, 12, 10, 1))
 	for _, B := range []int{1, 2, 3, 4, 6} {
-		l := NewStream(sp, B, 10, 1)
+		l := loader(sp, B, 10, 1)
 		var got batchOf
 		for range 12 / B {
 			b := next(l)

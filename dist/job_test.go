@@ -120,25 +120,34 @@ func TestWrongSecret(t *testing.T) {
 	}
 }
 
-// The listener must know the secret too: a rank sends nothing to one that accepts everything.
-func TestFalseStore(t *testing.T) {
+// listener answers every connection in its own way until the test ends.
+func listener(t *testing.T, answer func(net.Conn)) (addr string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
+	t.Cleanup(func() { ln.Close() })
 	go func() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			_, _ = c.Write(append([]byte(greeting), make([]byte, nonceSize)...))
-			_, _ = c.Read(make([]byte, 64))
-			_, _ = c.Write(append([]byte{verdictYes}, make([]byte, 32)...))
+			answer(c)
 		}
 	}()
-	if _, err := Join(context.Background(), rank(1, 2), quick("tcp://"+ln.Addr().String())); !errors.Is(err, errSecret) {
+	return ln.Addr().String()
+}
+
+// The listener must know the secret too: a rank sends nothing to one that accepts everything.
+func TestFalseStore(t *testing.T) {
+	addr := listener(t, func(c net.Conn) {
+		_, _ = c.Write(append([]byte(greeting), make([]byte, nonceSize)...))
+		_, _ = c.Read(make([]byte, 64))
+		_, _ = c.Write(append([]byte{verdictYes}, make([]byte, 32)...))
+	})
+	if _, err := Join(context.Background(), rank(1, 2), quick("tcp://"+addr)); !errors.Is(err, errSecret) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -200,22 +209,11 @@ func TestOneInterface(t *testing.T) {
 
 // Rank 0 reports a port in use; the other ranks find something that is not a store.
 func TestPortTaken(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Write([]byte("SSH-2.0-OpenSSH_9.2p1 Debian-2, and a long line of other things\r\n"))
-			_ = c.Close()
-		}
-	}()
-	_, errs := joinAll(t, "tcp://"+ln.Addr().String(), 2, nil)
+	addr := listener(t, func(c net.Conn) {
+		_, _ = c.Write([]byte("SSH-2.0-OpenSSH_9.2p1 Debian-2, and a long line of other things\r\n"))
+		_ = c.Close()
+	})
+	_, errs := joinAll(t, "tcp://"+addr, 2, nil)
 	if errs[0] == nil || !strings.Contains(errs[0].Error(), "address already in use") {
 		t.Errorf("rank 0: %v", errs[0])
 	}

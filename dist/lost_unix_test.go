@@ -111,15 +111,7 @@ func exitCode(err error) int {
 func TestLostUnderMPI(t *testing.T) {
 	for _, l := range mpiLaunchers(t) {
 		cmd := l.start(t, 3, "hang")
-		pipe, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		lines := bufio.NewScanner(pipe)
+		lines := bufio.NewScanner(begin(t, cmd).lines)
 		victim := 0
 		for joined := 0; joined < 3 && lines.Scan(); {
 			var r, pid int

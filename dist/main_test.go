@@ -48,13 +48,19 @@ func dialChild() error {
 	return c.Close()
 }
 
-// mpiChild joins through MPI, holds the engine to its contract and says so.
-func mpiChild() error {
+// openMPI is the rank that a launcher made of this process, and its engine.
+func openMPI(o dist.MPIOptions) (dist.Launch, dist.Comm, error) {
 	l, err := dist.Detect(dist.NoFlags(), os.Getenv)
 	if err != nil {
-		return err
+		return l, nil, err
 	}
-	c, err := dist.OpenMPI(l, dist.MPIOptions{Fast: os.Getenv("FAST") != ""})
+	c, err := dist.OpenMPI(l, o)
+	return l, c, err
+}
+
+// mpiChild joins through MPI, holds the engine to its contract and says so.
+func mpiChild() error {
+	l, c, err := openMPI(dist.MPIOptions{Fast: os.Getenv("FAST") != ""})
 	if err != nil {
 		return err
 	}
@@ -76,11 +82,7 @@ func mpiChild() error {
 // hangChild joins through MPI and waits in a barrier that its last rank never comes to; losing a rank ends it with
 // code 75.
 func hangChild() error {
-	l, err := dist.Detect(dist.NoFlags(), os.Getenv)
-	if err != nil {
-		return err
-	}
-	c, err := dist.OpenMPI(l, dist.MPIOptions{})
+	l, c, err := openMPI(dist.MPIOptions{})
 	if err != nil {
 		return err
 	}

@@ -19,11 +19,7 @@ func signalChild() error {
 	signals := []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGUSR1}
 	ch := make(chan os.Signal, len(signals))
 	signal.Notify(ch, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGUSR1)
-	l, err := dist.Detect(dist.NoFlags(), os.Getenv)
-	if err != nil {
-		return err
-	}
-	c, err := dist.OpenMPI(l, dist.MPIOptions{})
+	l, c, err := openMPI(dist.MPIOptions{})
 	if err != nil {
 		return err
 	}

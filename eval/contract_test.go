@@ -256,25 +256,12 @@ func TestGenerateWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	check := func(reqs []Generation) []string {
-		t.Helper()
-		got, err := s.GenerateUntil(t.Context(), reqs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, r := range reqs {
-			if want := greedyText(t, s, r); got[i] != want {
-				t.Errorf("%+v: %q, want %q", r, got[i], want)
-			}
-		}
-		return got
-	}
-	texts := check([]Generation{{Prompt: "Once", MaxTokens: 9}, {Prompt: "Twice upon", MaxTokens: 1}, {Prompt: strings.Repeat("long ", 20), MaxTokens: 5}, {Prompt: "x", MaxTokens: 100}})
+	texts := checkGreedy(t, s, []Generation{{Prompt: "Once", MaxTokens: 9}, {Prompt: "Twice upon", MaxTokens: 1}, {Prompt: strings.Repeat("long ", 20), MaxTokens: 5}, {Prompt: "x", MaxTokens: 100}})
 	runes := []rune(texts[0])
-	check([]Generation{{Prompt: "Once", MaxTokens: 9, Until: []string{"never", string(runes[3:4])}}})
+	checkGreedy(t, s, []Generation{{Prompt: "Once", MaxTokens: 9, Until: []string{"never", string(runes[3:4])}}})
 	id := s.Tokenizer.EncodeOrdinary(nil, texts[0])
 	s.EOS = []int32{id[len(id)-1]}
-	check([]Generation{{Prompt: "Once", MaxTokens: 9}, {Prompt: "Thrice", MaxTokens: 4}})
+	checkGreedy(t, s, []Generation{{Prompt: "Once", MaxTokens: 9}, {Prompt: "Thrice", MaxTokens: 4}})
 }
 
 // Exact values of a curve at, between and outside its points; quantiles interpolate.

@@ -22,14 +22,11 @@ func subject(t testing.TB, d device.Device, arch string, context int) *Subject {
 
 // onArchs runs f for every architecture, in float64 and on the processor.
 func onArchs(t *testing.T, context int, f func(t *testing.T, s *Subject)) {
-	for _, a := range layer.Archs() {
-		t.Run("ref/"+a.Name, func(t *testing.T) { f(t, subject(t, ref.New(), a.Name, context)) })
-		t.Run("cpu/"+a.Name, func(t *testing.T) {
-			d := cpu.New(cpu.Options{Threads: 2})
-			t.Cleanup(func() { d.Close() })
-			f(t, subject(t, d, a.Name, context))
-		})
-	}
+	d := cpu.New(cpu.Options{Threads: 2})
+	t.Cleanup(func() { d.Close() })
+	modeltest.EachArch(t, map[string]device.Device{"ref": ref.New(), "cpu": d}, func(t *testing.T, d device.Device, arch string) {
+		f(t, subject(t, d, arch, context))
+	})
 }
 
 func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance }

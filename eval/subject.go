@@ -219,16 +219,13 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	if s.whole() {
 		return s.generateWhole(ctx, reqs)
 	}
-	context := s.Model.Config.Context
 	in := make([]infer.Request, len(reqs))
 	longest := 1
 	for i, r := range reqs {
-		ids, err := s.prompt(r.Prompt)
+		ids, most, err := s.fitted(r)
 		if err != nil {
 			return nil, fmt.Errorf("eval: request %d: %w", i, err)
 		}
-		most := min(r.MaxTokens, context-1)
-		ids = ids[max(0, len(ids)+most-context):]
 		in[i] = infer.Request{IDs: ids, Sampling: infer.Sampling{MaxTokens: most, Stop: r.Until}}
 		longest = max(longest, len(ids)+most)
 	}
@@ -250,17 +247,22 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	return out, err
 }
 
+// fitted is a prompt's ids and the most tokens that may follow; its beginning is dropped where both do not fit the context.
+func (s *Subject) fitted(r Generation) (ids []int32, most int, err error) {
+	context := s.Model.Config.Context
+	ids, err = s.prompt(r.Prompt)
+	most = min(r.MaxTokens, context-1)
+	return ids[max(0, len(ids)+most-context):], most, err
+}
+
 // generateWhole is GenerateUntil with every sequence recomputed for each token.
 func (s *Subject) generateWhole(ctx context.Context, reqs []Generation) ([]string, error) {
-	context := s.Model.Config.Context
 	walks, texts := make([]infer.Walk, len(reqs)), make([][]byte, len(reqs))
 	for i, r := range reqs {
-		ids, err := s.prompt(r.Prompt)
+		ids, most, err := s.fitted(r)
 		if err != nil {
 			return nil, fmt.Errorf("eval: request %d: %w", i, err)
 		}
-		most := min(r.MaxTokens, context-1)
-		ids = ids[max(0, len(ids)+most-context):]
 		walks[i] = infer.Walk{IDs: ids, From: len(ids), Grow: most}
 	}
 	eos := s.EOS

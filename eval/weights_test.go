@@ -196,6 +196,12 @@ func TestGenerateIsGreedy(t *testing.T) {
 		reqs = append(reqs, Generation{Prompt: strings.Repeat("0123456789", 4)[:28+n], MaxTokens: 6})
 	}
 	reqs = append(reqs, Generation{Prompt: strings.Repeat("long ", 20), MaxTokens: 9}, Generation{Prompt: "x", MaxTokens: 100})
+	checkGreedy(t, s, reqs)
+}
+
+// checkGreedy compares what a subject writes with what a plain loop over the model's logits does, and returns it.
+func checkGreedy(t *testing.T, s *Subject, reqs []Generation) []string {
+	t.Helper()
 	got, err := s.GenerateUntil(t.Context(), reqs)
 	if err != nil {
 		t.Fatal(err)
@@ -205,4 +211,5 @@ func TestGenerateIsGreedy(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", r, got[i], want)
 		}
 	}
+	return got
 }

@@ -11,6 +11,7 @@ import (
 
 	"antiphase/device"
 	"antiphase/device/cpu"
+	"antiphase/internal/kill"
 )
 
 // killDir names the folder when the test binary runs as the process to be killed.
@@ -25,14 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	home, err := os.MkdirTemp("", "antiphase-test-")
-	if err != nil {
-		panic(err)
-	}
-	_ = os.Setenv("ANTIPHASE_HOME", home) // a peak that is measured once
-	code := m.Run()
-	_ = os.RemoveAll(home)
-	os.Exit(code)
+	kill.Main(m)
 }
 
 // nanoSpec is an experiment of a few seconds: it tunes, probes and judges.

@@ -54,7 +54,7 @@ func ExampleEngine_Generate() {
 func ExampleSession() {
 	m, stop := newModel()
 	defer stop()
-	e, err := infer.New(m, nil, infer.Options{})
+	e, err := infer.New(m, nil, infer.Options{Slots: 1})
 	if err != nil {
 		panic(err)
 	}

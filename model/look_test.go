@@ -33,11 +33,7 @@ func TestLookIsThePlainPass(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	defer d.Close()
 	for name, c := range configs(t) {
-		m, err := New(d, c, layer.Memory{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Init(5)
+		m := scorer(t, d, c)
 		b := batch(rand.New(rand.NewPCG(1, 2)), c, 1, 13)
 		want, wantLoss := make([]float32, 13*c.Vocab), make([]float32, 13)
 		if err := m.Score(b); err != nil {
@@ -52,7 +48,7 @@ func TestLookIsThePlainPass(t *testing.T) {
 		}
 		rows := slices.Repeat([]int{12, 0, 7, 3, 1, 2, 4, 5, 6, 8, 9, 10, 11}, 3) // more than are held at a time
 		probe, seen := &nothing{d: d}, 0
-		err = m.Look(b, probe, rows, func(i int, logits []float32) {
+		err := m.Look(b, probe, rows, func(i int, logits []float32) {
 			if i != rows[seen] || !slices.Equal(logits, want[i*c.Vocab:(i+1)*c.Vocab]) {
 				t.Errorf("%s: logits of row %d differ", name, i)
 			}

@@ -64,6 +64,17 @@ func newModel(t *testing.T, d device.Device, c Config) *Model {
 	return m
 }
 
+// scorer is a model of random weights that is not trained.
+func scorer(t *testing.T, d device.Device, c Config) *Model {
+	t.Helper()
+	m, err := New(d, c, layer.Memory{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Init(5)
+	return m
+}
+
 // The whole network's gradient against central differences in float64, for every parameter tensor.
 func TestGradient(t *testing.T) {
 	for name, c := range configs(t) {

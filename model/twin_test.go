@@ -14,11 +14,7 @@ func TestTwin(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	defer d.Close()
 	for name, c := range configs(t) {
-		m, err := New(d, c, layer.Memory{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Init(5)
+		m := scorer(t, d, c)
 		twin := Twin(m)
 		b, other := batch(rand.New(rand.NewPCG(1, 2)), c, 1, 13), batch(rand.New(rand.NewPCG(3, 4)), c, 2, 15)
 		hidden := func(m *Model, b *Batch, rest func()) []float32 {

@@ -68,20 +68,11 @@ func TestRanksAreOne(t *testing.T) {
 	cfg := optim.Default()
 	cfg.Clip = 0.5
 	batch := rows(6, 8)
-	train := func(s *optim.Stepper) (out [3][2]float64, err error) {
-		for n := range 3 {
-			loss, norm, err := s.Step(batch, n+1, 1e-2)
-			if err != nil {
-				return out, err
-			}
-			out[n] = [2]float64{loss, norm}
-		}
-		return out, nil
-	}
+	run := func(s *optim.Stepper) ([][2]float64, error) { return train(s, batch, 3, 1e-2) }
 	d := ref.New()
 	m := modeltest.New(t, d, c, layer.Memory{Train: true}, 3)
 	o := optim.New(d, m.Params, cfg)
-	want, err := train(optim.NewStepper(m, o, 1))
+	want, err := run(optim.NewStepper(m, o, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +88,7 @@ func TestRanksAreOne(t *testing.T) {
 				m := modeltest.New(t, d, c, optim.Memory(layer.Memory{Train: true}, r, shard), 3)
 				o := optim.NewParallel(d, m, cfg, optim.Team{Data: r, World: r}, shard)
 				s := optim.NewStepper(m, o, 1)
-				got, err := train(s)
+				got, err := run(s)
 				for n, x := range got {
 					for i := range x {
 						within := 1e-6
@@ -121,6 +112,18 @@ func TestRanksAreOne(t *testing.T) {
 		}
 		restore()
 	}
+}
+
+// train takes n steps on one batch and returns the loss and the norm of each.
+func train(s *optim.Stepper, batch *model.Batch, n int, lr float64) (out [][2]float64, err error) {
+	for step := range n {
+		loss, norm, err := s.Step(batch, step+1, lr)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, [2]float64{loss, norm})
+	}
+	return out, nil
 }
 
 func compare(t *testing.T, got, want *parts, tolerance float64) {

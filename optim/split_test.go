@@ -24,19 +24,10 @@ func TestSplitRanksAreOne(t *testing.T) {
 	cfg := optim.Default()
 	cfg.Clip = 0.3
 	batch := rows(4, 8)
-	steps := func(s *optim.Stepper) (out [4][2]float64, err error) {
-		for n := range out {
-			loss, norm, err := s.Step(batch, n+1, 2e-2)
-			if err != nil {
-				return out, err
-			}
-			out[n] = [2]float64{loss, norm}
-		}
-		return out, nil
-	}
+	run := func(s *optim.Stepper) ([][2]float64, error) { return train(s, batch, 4, 2e-2) }
 	d := ref.New()
 	m := modeltest.New(t, d, c, layer.Memory{Train: true}, 3)
-	want, err := steps(optim.NewStepper(m, optim.New(d, m.Params, cfg), 1))
+	want, err := run(optim.NewStepper(m, optim.New(d, m.Params, cfg), 1))
 	if err != nil || want[0][1] < 2*cfg.Clip {
 		t.Fatalf("%v, %v", want, err)
 	}
@@ -58,7 +49,7 @@ func TestSplitRanksAreOne(t *testing.T) {
 				m := modeltest.New(t, d, c, optim.Memory(memory, data, shard), 3)
 				o := optim.NewParallel(d, m, cfg, optim.Team{Data: data, World: r}, shard)
 				s := optim.NewStepper(m, o, 1)
-				got, err := steps(s)
+				got, err := run(s)
 				for n := range got {
 					for i, x := range got[n] {
 						if !(math.Abs(x/want[n][i]-1) <= 1e-5) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"antiphase/infer"
 	"antiphase/tokenizer"
 	"antiphase/tokenizer/chat"
 )
@@ -57,14 +56,7 @@ func (t *textRoutes) parseChat(w http.ResponseWriter, r *http.Request) (*call, e
 	if err != nil {
 		return nil, err
 	}
-	if cut > 0 && len(ids) > cut {
-		ids = ids[len(ids)-cut:]
-	}
-	for range c.n {
-		q := infer.Request{IDs: ids, Sampling: p}
-		q.Sampling.Constraint = format()
-		c.reqs = append(c.reqs, q)
-	}
+	c.ask(ids, cut, p, format)
 	return c, t.prepare(r, c, salt)
 }
 

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
-
-	"antiphase/infer"
 )
 
 // completions continues prompts: texts or token ids, one or several.
@@ -51,14 +49,7 @@ func (t *textRoutes) parseCompletions(w http.ResponseWriter, r *http.Request) (*
 		return nil, err
 	}
 	for _, ids := range prompts {
-		if cut > 0 && len(ids) > cut {
-			ids = ids[len(ids)-cut:]
-		}
-		for range c.n {
-			q := infer.Request{IDs: ids, Sampling: p}
-			q.Sampling.Constraint = format()
-			c.reqs = append(c.reqs, q)
-		}
+		c.ask(ids, cut, p, format)
 	}
 	return c, t.prepare(r, c, salt)
 }

@@ -27,6 +27,18 @@ type call struct {
 	dialect  dialect
 }
 
+// ask adds a prompt's requests, one for each choice. If cut is not 0 the prompt is truncated to its last cut tokens.
+func (c *call) ask(ids []int32, cut int, p infer.Sampling, format func() infer.Constraint) {
+	if cut > 0 && len(ids) > cut {
+		ids = ids[len(ids)-cut:]
+	}
+	for range c.n {
+		q := infer.Request{IDs: ids, Sampling: p}
+		q.Sampling.Constraint = format()
+		c.reqs = append(c.reqs, q)
+	}
+}
+
 // dialect is how a route writes choices.
 type dialect interface {
 	// begin is a stream's first event of a choice; nil for none.

@@ -118,20 +118,7 @@ func closes(t *testing.T, c net.Conn, most time.Duration) (string, time.Duration
 // TestSlowClients: headers and bodies that do not come, connections that idle, headers without end.
 func TestSlowClients(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{HeaderTimeout: 150 * time.Millisecond, BodyTimeout: 150 * time.Millisecond, IdleTimeout: 150 * time.Millisecond, Header: 4096}}})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.serveOn(l)
-	dial := func(text string) net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		_, _ = io.WriteString(c, text)
-		return c
-	}
+	dial := r.listenOn()
 	begin := time.Now() // before the server's clock starts
 	closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow"), 10*time.Second)
 	if d := time.Since(begin); d < 150*time.Millisecond {
@@ -184,22 +171,7 @@ func TestBodyDeadlineEndsWithTheBody(t *testing.T) {
 // TestConnectionCap: at the cap a connection that idles is closed for the next one; one that is busy is not, and the next waits.
 func TestConnectionCap(t *testing.T) {
 	r := newRig(t, setup{big: true, Config: Config{Limits: Limits{Connections: 2}}})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.serveOn(l)
-	dial := func(text string) net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		if _, err := io.WriteString(c, text); err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
+	dial := r.listenOn()
 	line := func(c net.Conn, wait time.Duration) error {
 		_ = c.SetReadDeadline(time.Now().Add(wait))
 		_, err := bufio.NewReader(c).ReadString('\n')

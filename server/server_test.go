@@ -18,6 +18,7 @@ import (
 	"antiphase/infer"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tokenizer"
 	"antiphase/tokenizer/chat"
 )
@@ -74,15 +75,7 @@ func newBare(t testing.TB, s setup) *rig {
 	if s.big {
 		shape = model.Config{Arch: "diff", Vocab: 260, Context: 2048, Layers: 4, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 32}
 	}
-	c, err := shape.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	net, err := model.New(d, c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	net.Init(7)
+	net := modeltest.New(t, d, shape, layer.Memory{}, 7)
 	set(&s.template, chatML)
 	tpl, err := chat.Parse(s.template, nil)
 	if err != nil {

@@ -13,18 +13,15 @@ func parseDecoder(raw json.RawMessage, b *budget) ([]decodeStep, error) {
 
 func parseOneDecoder(kind string, raw json.RawMessage, b *budget) (decodeStep, error) {
 	var c struct {
-		Type     string          `json:"type"`
-		Prefix   *bool           `json:"add_prefix_space"`
-		Trim     *bool           `json:"trim_offsets"`
-		UseRegex *bool           `json:"use_regex"`
-		Pattern  json.RawMessage `json:"pattern"`
-		Content  string          `json:"content"`
-		Start    int             `json:"start"`
-		Stop     int             `json:"stop"`
-		Rep      *string         `json:"replacement"`
-		Scheme   *string         `json:"prepend_scheme"`
-		Split    *bool           `json:"split"`
-		StrRep   *string         `json:"str_rep"`
+		byteLevelFields
+		Pattern json.RawMessage `json:"pattern"`
+		Content string          `json:"content"`
+		Start   int             `json:"start"`
+		Stop    int             `json:"stop"`
+		Rep     *string         `json:"replacement"`
+		Scheme  *string         `json:"prepend_scheme"`
+		Split   *bool           `json:"split"`
+		StrRep  *string         `json:"str_rep"`
 	}
 	if err := strict(raw, &c); err != nil {
 		return nil, err

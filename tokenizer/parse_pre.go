@@ -104,12 +104,17 @@ func parseEach[T any](raw json.RawMessage, key string, b *budget, parse func(str
 	return out, err
 }
 
+// byteLevelFields are those of ByteLevel, which is a component of several kinds with the same fields.
+type byteLevelFields struct {
+	Type     string `json:"type"`
+	Prefix   *bool  `json:"add_prefix_space"`
+	Trim     *bool  `json:"trim_offsets"`
+	UseRegex *bool  `json:"use_regex"`
+}
+
 func parseOnePre(kind string, raw json.RawMessage, b *budget) (preTokenizer, error) {
 	var c struct {
-		Type       string          `json:"type"`
-		Prefix     *bool           `json:"add_prefix_space"`
-		Trim       *bool           `json:"trim_offsets"`
-		UseRegex   *bool           `json:"use_regex"`
+		byteLevelFields
 		Pattern    json.RawMessage `json:"pattern"`
 		Behavior   behavior        `json:"behavior"`
 		Invert     bool            `json:"invert"`

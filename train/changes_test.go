@@ -32,10 +32,10 @@ func TestEveryKeyHasARule(t *testing.T) {
 	}
 }
 
-// newestState is the state of the last checkpoint in a run folder.
-func newestState(t *testing.T, dir string) *State {
+// newest is the last checkpoint in a run folder, and its store.
+func newest(t *testing.T, dir string, opt checkpoint.Options) (*checkpoint.Store, *checkpoint.Checkpoint) {
 	t.Helper()
-	store, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
+	store, err := checkpoint.Open(dir, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +43,13 @@ func newestState(t *testing.T, dir string) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store, c
+}
+
+// newestState is the state of the last checkpoint in a run folder.
+func newestState(t *testing.T, dir string) *State {
+	t.Helper()
+	_, c := newest(t, dir, checkpoint.Options{ReadOnly: true})
 	s, err := ReadState(c)
 	if err != nil {
 		t.Fatal(err)

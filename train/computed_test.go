@@ -99,14 +99,7 @@ func TestResumeOfOldState(t *testing.T) {
 // rewriteState saves the newest checkpoint again with another state.json.
 func rewriteState(t *testing.T, dir string, change func(map[string]any)) {
 	t.Helper()
-	store, err := checkpoint.Open(dir, checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := store.Latest(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, c := newest(t, dir, checkpoint.Options{})
 	var list []checkpoint.File
 	for name, b := range files(t, c.Dir) {
 		if name == "MANIFEST.json" {

@@ -82,14 +82,7 @@ func TestFinishDiscards(t *testing.T) {
 		if _, err := Run(context.Background(), r, o); errors.Is(err, failure) != fails {
 			t.Fatalf("fails %v: %v", fails, err)
 		}
-		store, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := store.Latest(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, c := newest(t, dir, checkpoint.Options{ReadOnly: true})
 		if want := map[bool]int64{false: 10, true: 12}[fails]; c.Step != want {
 			t.Errorf("fails %v: the newest checkpoint is of step %d, want %d", fails, c.Step, want)
 		}

@@ -45,11 +45,9 @@ func meanLoss(t *testing.T, m *model.Model, sp *data.Split, r recipe.Recipe) (me
 	return sum / float64(count), skipped
 }
 
-// trained is a finished run's model and its data.
-func trained(t *testing.T, r recipe.Recipe) (Result, *model.Model, *data.Set) {
+// opened is a run's newest checkpoint and its model.
+func opened(t *testing.T, opt Options) (*Saved, *model.Model) {
 	t.Helper()
-	opt := options(t, t.TempDir())
-	res := mustRun(t, r, opt)
 	s, err := Open(opt.Dir, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +57,15 @@ func trained(t *testing.T, r recipe.Recipe) (Result, *model.Model, *data.Set) {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Free)
+	return s, m
+}
+
+// trained is a finished run's model and its data.
+func trained(t *testing.T, r recipe.Recipe) (Result, *model.Model, *data.Set) {
+	t.Helper()
+	opt := options(t, t.TempDir())
+	res := mustRun(t, r, opt)
+	_, m := opened(t, opt)
 	set, err := data.OpenSet(filepath.Join(opt.Dir, "data"), true)
 	if err != nil {
 		t.Fatal(err)

@@ -31,14 +31,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	home, err := os.MkdirTemp("", "antiphase-test-")
-	if err != nil {
-		panic(err)
-	}
-	_ = os.Setenv(homeEnv, home) // a peak that is measured once
-	code := m.Run()
-	_ = os.RemoveAll(home)
-	os.Exit(code)
+	kill.Main(m)
 }
 
 // children are what else the test binary may run as, by the variable that asks for it.

@@ -215,14 +215,7 @@ func TestRefusedResumes(t *testing.T) {
 // dropFile saves the newest checkpoint again without one of its files.
 func dropFile(t *testing.T, dir, name string) {
 	t.Helper()
-	store, err := checkpoint.Open(dir, checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := store.Latest(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, c := newest(t, dir, checkpoint.Options{})
 	var list []checkpoint.File
 	for file, b := range files(t, c.Dir) {
 		if file != name && file != "MANIFEST.json" {

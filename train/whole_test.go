@@ -77,15 +77,7 @@ func lossOn(t *testing.T, r recipe.Recipe, file, valid string, batches int) floa
 		t.Fatal(err)
 	}
 	mustRun(t, r, opt)
-	s, err := Open(opt.Dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.Model(opt.Device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Free()
+	s, m := opened(t, opt)
 	src, err := data.Open(valid)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"antiphase/internal/browser"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/server"
 	"antiphase/tokenizer"
 	"antiphase/web"
@@ -53,24 +54,8 @@ func newRig(t *testing.T) *rig {
 	}
 	var models []*server.Model
 	for _, arch := range []string{"diff", "transformer", "diff2"} {
-		c, err := model.Config{
-			Arch:    arch,
-			Vocab:   260,
-			Context: 8192,
-			Layers:  2,
-			Dim:     32,
-			Heads:   2,
-			KVHeads: 2,
-			HeadDim: 8,
-		}.Complete()
-		if err != nil {
-			t.Fatal(err)
-		}
-		net, err := model.New(d, c, layer.Memory{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		net.Init(7)
+		shape := model.Config{Arch: arch, Vocab: 260, Context: 8192, Layers: 2, Dim: 32, Heads: 2, KVHeads: 2, HeadDim: 8}
+		net := modeltest.New(t, d, shape, layer.Memory{}, 7)
 		m, err := server.NewModel(
 			server.Source{
 				ID:        arch,

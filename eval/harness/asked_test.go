@@ -11,13 +11,20 @@ import (
 	"antiphase/eval"
 )
 
-// prepareText prepares the task of a file, with examples from the same rows.
-func prepareText(t *testing.T, text string) (*eval.Prepared, error) {
+// pupilTasks are the tasks of a file about the documents pupils.
+func pupilTasks(t *testing.T, text string) ([]eval.Task, error) {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "d.jsonl"), pupils)
 	write(t, filepath.Join(dir, "t.yaml"), text)
 	tasks, _, err := Read(dir)
+	return tasks, err
+}
+
+// prepareText prepares the task of a file, with examples from the same rows.
+func prepareText(t *testing.T, text string) (*eval.Prepared, error) {
+	t.Helper()
+	tasks, err := pupilTasks(t, text)
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,7 @@ import (
 // asked reads a task of the documents pupils and runs it.
 func asked(t *testing.T, text, said string, opt eval.Options) (eval.Task, *told, *eval.Result) {
 	t.Helper()
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "d.jsonl"), pupils)
-	write(t, filepath.Join(dir, "t.yaml"), text)
-	tasks, _, err := Read(dir)
+	tasks, err := pupilTasks(t, text)
 	if err != nil {
 		t.Fatal(err)
 	}

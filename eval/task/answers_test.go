@@ -119,13 +119,7 @@ func TestTasksLeaveTheModelPlain(t *testing.T) {
 	t.Cleanup(func() { d.Close() })
 	s := subject(t, d, "diff2", 500)
 	defer s.Close()
-	loss := func() float64 {
-		x, err := meanLoss(t.Context(), s, "a text of some length")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
+	loss := func() float64 { return plainLoss(t, s) }
 	before := loss()
 	groups := map[string]bool{}
 	for _, task := range All() {

@@ -43,13 +43,7 @@ func TestInterventions(t *testing.T) {
 
 func TestInterventionsLeaveTheModelPlain(t *testing.T) {
 	s := subject(t, ref.New(), "diff2", 320)
-	loss := func() float64 {
-		x, err := meanLoss(t.Context(), s, "a text of some length")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
+	loss := func() float64 { return plainLoss(t, s) }
 	before := loss()
 	run(t, *lookup(t, "interventions"), eval.Options{Shots: -1, Limit: 2, Set: map[string]string{"interventions.length": "160", "interventions.needles": "1"}}, modelOf("m", s, 320))
 	if after := loss(); after != before {

@@ -2,6 +2,8 @@
 package modeltest
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -27,4 +29,14 @@ func New(t testing.TB, d device.Device, c model.Config, mem layer.Memory, seed u
 	}
 	m.Init(seed)
 	return m
+}
+
+// EachArch runs f as a subtest for every architecture on every device, which has a name.
+func EachArch(t *testing.T, devices map[string]device.Device, f func(t *testing.T, d device.Device, arch string)) {
+	t.Helper()
+	for _, a := range layer.Archs() {
+		for _, name := range slices.Sorted(maps.Keys(devices)) {
+			t.Run(name+"/"+a.Name, func(t *testing.T) { f(t, devices[name], a.Name) })
+		}
+	}
 }

@@ -167,22 +167,11 @@ func PythonQuote(s string) string {
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
 		default:
-			b.WriteString(codePoint(r))
+			b.WriteString(escapeRune(r))
 		}
 	}
 	b.WriteRune(quote)
 	return b.String()
-}
-
-// codePoint is a character as an escape.
-func codePoint(r rune) string {
-	switch {
-	case r < 0x100:
-		return fmt.Sprintf(`\x%02x`, r)
-	case r < 0x10000:
-		return fmt.Sprintf(`\u%04x`, r)
-	}
-	return fmt.Sprintf(`\U%08x`, r)
 }
 
 // ascii is Python's: a repr with every other character as an escape.
@@ -192,7 +181,7 @@ func ascii(v any) string {
 		if r < 0x80 {
 			b.WriteRune(r)
 		} else {
-			b.WriteString(codePoint(r))
+			b.WriteString(escapeRune(r))
 		}
 	}
 	return b.String()

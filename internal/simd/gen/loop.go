@@ -62,6 +62,13 @@ type body struct {
 	masked bool
 }
 
+// assign gives a scalar the next register and returns its number.
+func (b *body) assign(scalar string) int {
+	b.scalar[scalar] = b.free
+	b.free++
+	return b.free - 1
+}
+
 type param struct {
 	name, kind string
 	off        int

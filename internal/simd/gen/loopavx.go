@@ -26,9 +26,7 @@ func (f avxFrame) prologue(ps []param) {
 	for i, p := range ps {
 		switch {
 		case p.kind == "f":
-			f.scalar[p.name] = f.free
-			f.op("VBROADCASTSS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), f.v(f.free))
-			f.free++
+			f.op("VBROADCASTSS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), f.v(f.assign(p.name)))
 		case p.kind == "i":
 			f.ahead = true
 			f.op("MOVQ", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R13")

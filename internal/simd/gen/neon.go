@@ -28,10 +28,9 @@ func (f neonFrame) prologue(ps []param) {
 	for i, p := range ps {
 		switch {
 		case p.kind == "f":
-			f.scalar[p.name] = f.free
-			f.op("FMOVS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), float(f.v(f.free)))
-			spread(f.asm, f.v(f.free))
-			f.free++
+			at := f.v(f.assign(p.name))
+			f.op("FMOVS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), float(at))
+			spread(f.asm, at)
 		case p.kind == "i":
 			f.ahead = true
 			f.op("MOVD", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R9")
