@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -328,14 +329,31 @@ func TestRoomByStep(t *testing.T) {
 	if _, err := Run(context.Background(), r, opt); err != nil {
 		t.Errorf("a finished run on a full disk: %v", err)
 	}
-	longer := nano(t, "diff", "train.steps=4", "train.keep_last=2", "train.save_every=1")
-	for free, good := range map[int64]bool{size - 1: false, size: true} { // two are there, one more is needed
-		opt.fs = small{free: free}
-		if _, err := Run(context.Background(), longer, opt); (err == nil) != good {
-			t.Errorf("%d bytes free of %d: %v", free, size, err)
+	found, err := filepath.Glob(filepath.Join(opt.Dir, "checkpoints", "step-*"))
+	if err != nil || len(found) != 2 {
+		t.Fatalf("checkpoints %v, %v", found, err)
+	}
+	for i, dir := range append(found, opt.Dir) { // each can be opened by itself; the folder is the newest
+		s, err := Open(dir, func(s string) { t.Error(s) })
+		if err != nil || s.State.Step != []int{2, 3, 3}[i] {
+			t.Fatalf("%s: %+v, %v", dir, s, err)
 		}
-		if good {
-			break
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, x := range []struct {
+		steps, keep string
+		free        int64
+		good        bool
+	}{
+		{"4", "1", size - 1, false}, {"4", "2", size - 1, false}, // two are there, and one more is written whatever is kept
+		{"5", "3", 2*size - 1, false}, {"5", "2", size - 1, false}, {"4", "2", size, true},
+	} {
+		opt.fs = small{free: x.free}
+		longer := nano(t, "diff", "train.steps="+x.steps, "train.keep_last="+x.keep, "train.save_every=1")
+		if _, err := Run(context.Background(), longer, opt); (err == nil) != x.good {
+			t.Errorf("%+v, a checkpoint has %d bytes: %v", x, size, err)
 		}
 	}
 }
