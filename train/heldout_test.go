@@ -86,7 +86,7 @@ func splitOf(t *testing.T, set *data.Set, name string) *data.Split {
 // The reported held-out loss is that of the held-out split, with and without isolation, whatever the run's seed.
 func TestHeldOutLoss(t *testing.T) {
 	for _, sets := range [][]string{{"data.isolate=false"}, {"data.isolate=true"}, {"data.isolate=true", "train.seed=9"}} {
-		r := nano(t, "diff", append([]string{"train.steps=3", "train.eval_batches=3", "data.sources=synthetic:docs=90,len=128", "train.seq_len=64", "data.held_out=0.3"}, sets...)...)
+		r := nano(t, "diff", append([]string{"train.steps=3", "train.eval_batches=6", "train.micro_batch=1", "data.sources=synthetic:docs=90,len=128", "train.seq_len=64", "data.held_out=0.3"}, sets...)...)
 		res, m, set := trained(t, r)
 		want, _ := meanLoss(t, m, splitOf(t, set, data.Valid), r)
 		other, _ := meanLoss(t, m, splitOf(t, set, data.Train), r)

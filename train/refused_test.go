@@ -50,7 +50,7 @@ func TestFitOfNothing(t *testing.T) {
 // known; another token set, a folder without a run, and steps beyond the epochs are refused.
 func TestRowsOfTheHeldOutLoss(t *testing.T) {
 	opt := options(t, t.TempDir())
-	r := nano(t, "diff", "train.steps=3", "train.seed=9", "train.eval_batches=2", "data.held_out=0.3")
+	r := nano(t, "diff", "train.steps=3", "train.micro_batch=1", "train.seed=9", "train.eval_batches=2", "data.held_out=0.3")
 	mustRun(t, r, opt)
 	rows, err := OpenRows(opt.Dir, "", data.Valid, nil)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // What OpenRows says of a step is what the step was given, in both orders, before and after there is a checkpoint.
 func TestRowsAreTheSteps(t *testing.T) {
 	for _, order := range []string{"random", "stream"} {
-		r := nano(t, "diff", "train.steps=9", "train.save_every=4", "data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "data.order="+order)
+		r := nano(t, "diff", "train.steps=9", "train.micro_batch=1", "train.save_every=4", "data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "data.order="+order)
 		opt := options(t, t.TempDir())
 		opt.Say = func(string, ...any) {}
 		run, err := newRun(context.Background(), r, &opt)

@@ -266,7 +266,7 @@ func TestMeasure(t *testing.T) {
 func TestClock(t *testing.T) {
 	at := time.Unix(1.7e9, 0)
 	c := clock{now: func() time.Time { return at }, peak: 1e9}
-	r := nano(t, "diff", "train.steps=100")
+	r := nano(t, "diff", "train.steps=100", "train.micro_batch=1")
 	c.start(r)
 	tokens, want := float64(r.Train.Batch*r.Train.SeqLen), 0.0
 	wall := 0.0

@@ -21,7 +21,7 @@ func TestWhen(t *testing.T) {
 		{5, 2, 2, 3, 2, 3, 0, 0}, {4, 3, 0, 2, 9, 4, 0, 0}, {5, 0, 2, 0, 2, 0, 3, 0}, {5, 4, 2, 4, 2, 4, 0, 3},
 	} {
 		r := nano(t, "diff", fmt.Sprint("train.steps=", x.steps), fmt.Sprint("train.eval_every=", x.eval), fmt.Sprint("train.eval_batches=", x.batches),
-			fmt.Sprint("train.save_every=", x.save), fmt.Sprint("train.log_every=", x.log), "train.keep_last=99", "data.held_out=0.3", "optim.warmup=3")
+			fmt.Sprint("train.save_every=", x.save), fmt.Sprint("train.log_every=", x.log), "train.keep_last=99", "train.micro_batch=1", "data.held_out=0.3", "optim.warmup=3")
 		opt := options(t, t.TempDir())
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
