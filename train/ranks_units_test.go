@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +133,32 @@ func TestRanksSaveTogether(t *testing.T) {
 		found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "step-*"))
 		if err != nil || len(rows) != 4 || len(found) != 2 || filepath.Base(found[0]) != "step-00000001" || filepath.Base(found[1]) != "step-00000004" {
 			t.Errorf("rank %d was asked: %d rows, %q, %v", asked, len(rows), found, err)
+		}
+	}
+}
+
+// A checkpoint has one file of each kind if one rank holds everything, and else one of every rank that holds a part; ranks
+// that only repeat others' parts write none.
+func TestFilesOfEveryLayout(t *testing.T) {
+	r := nano(t, "diff", "train.batch=12", "train.micro_batch=2", "train.steps=1", "train.eval_batches=0")
+	for l, parts := range map[ranked]int{{2, 1, false}: 1, {3, 1, false}: 1, {3, 1, true}: 3, {2, 2, false}: 2, {4, 2, false}: 2, {4, 2, true}: 4} {
+		want := []string{"MANIFEST.json", "state.json", "tokenizer.json"}
+		for _, kind := range []string{"model", "optimizer"} {
+			for rank := range parts {
+				name := kind + ".safetensors"
+				if parts > 1 {
+					name = fmt.Sprintf("%s-rank-%05d.safetensors", kind, rank)
+				}
+				want = append(want, name)
+			}
+		}
+		dir := t.TempDir()
+		if _, err := l.run(t, r, dir, nil); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		if got := slices.Sorted(maps.Keys(files(t, filepath.Join(dir, "checkpoints", "step-00000001")))); !slices.Equal(got, want) {
+			t.Errorf("%v: files %q, want %q", l, got, want)
 		}
 	}
 }
