@@ -32,6 +32,40 @@ func TestSharesOfARecipe(t *testing.T) {
 	}
 }
 
+// A built set is mixed as the recipe says, else as it was built; a set of the run's own only as the recipe says.
+func TestSharesOfASet(t *testing.T) {
+	src, twice := listed{texts: []string{strings.Repeat("a", 99)}}, []data.Share{{Weight: 1, Epochs: 2}}
+	for _, x := range []struct {
+		built  []data.Share
+		own    bool
+		epochs float64 // of the recipe
+		want   float64 // below 0: refused
+	}{
+		{twice, false, 0, 2}, {twice, false, 3, 3}, {twice, true, 0, 0}, {twice, true, 3, 3}, {nil, false, 0, 0}, {nil, false, 3, -1}, {nil, true, 0, 0},
+	} {
+		dir := filepath.Join(t.TempDir(), "set")
+		if _, err := data.Build(t.Context(), dir, []data.Source{src}, tokenizer.Bytes(), data.BuildOptions{Shares: x.built}); err != nil {
+			t.Fatal(err)
+		}
+		set, err := data.OpenSet(dir, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close()
+		source := recipe.Source{Path: dir, Epochs: x.epochs}
+		if x.own {
+			source.Path = "synthetic"
+		}
+		sp, err := trainSplit(set, recipe.Recipe{Data: recipe.Data{Sources: []recipe.Source{source}}})
+		if (err != nil) != (x.want < 0) {
+			t.Errorf("%+v: %v", x, err)
+		}
+		if err == nil && sp.Parts()[0].Epochs != x.want {
+			t.Errorf("%+v: %g epochs", x, sp.Parts()[0].Epochs)
+		}
+	}
+}
+
 // A source with a row exactly is enough, one token less is not; the epochs' rows are enough for as many steps, and the
 // error names the number that would fit.
 func TestRowsAreEnough(t *testing.T) {

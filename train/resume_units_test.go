@@ -102,6 +102,36 @@ func TestSaveIsDue(t *testing.T) {
 	}
 }
 
+// gpu is a device that does not compute on the host, by its name.
+type gpu struct{ device.Device }
+
+func (gpu) Identity() device.Identity { return device.Identity{Device: "gpu", Precision: "fp32"} }
+
+// A checkpoint is written beside training where the device leaves the host free, and waited for elsewhere and where it is the last.
+func TestSavesBeside(t *testing.T) {
+	for _, x := range []struct{ gpu, beside, must, flies bool }{
+		{false, false, false, false}, {false, true, false, true}, {true, false, false, true}, {true, true, false, true}, {true, true, true, false}, {false, false, true, false},
+	} {
+		opt := options(t, t.TempDir())
+		opt.beside, opt.Say = x.beside, func(string, ...any) {}
+		if x.gpu {
+			opt.Device = gpu{opt.Device}
+		}
+		run, err := newRun(t.Context(), nano(t, "diff", "train.steps=3"), &opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.clock.start(run.recipe)
+		if err := errors.Join(run.step(), run.saver.save(x.must)); err != nil || (run.saver.done != nil) != x.flies {
+			t.Errorf("%+v: in flight %v, %v", x, run.saver.done != nil, err)
+		}
+		if err := run.saver.finish(true); err != nil {
+			t.Error(err)
+		}
+		run.close()
+	}
+}
+
 // What becomes of the result of a save in flight: what is safe, or will be tried again, is said and forgotten; another
 // error ends the run; one that is not done is left alone unless it is waited for.
 func TestFinishedSaves(t *testing.T) {
