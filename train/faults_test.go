@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"antiphase/checkpoint"
+	"antiphase/internal/safetensors"
 	"antiphase/internal/vfs"
 	"antiphase/internal/vfs/vfstest"
 )
@@ -123,20 +125,58 @@ func TestNoFileIsWrittenThroughALink(t *testing.T) {
 	}
 }
 
+// shortened is a file of tensors in which one has a value less.
+func shortened(t *testing.T, path string, which func(names []string) string) []byte {
+	t.Helper()
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var list []safetensors.Entry
+	for _, name := range f.Names() {
+		x, err := f.Float32s(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == which(f.Names()) {
+			x = x[1:]
+		}
+		list = append(list, safetensors.FromFloat32s(name, "F32", []int{len(x)}, x))
+	}
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, list, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 // Tensor files that are not what they should be although their hashes are right: bad input, which no restart mends.
 func TestDamagedBeforeHashing(t *testing.T) {
 	r := nano(t, "diff", "train.steps=2", "train.save_every=0")
-	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
+	first, last := func(names []string) string { return names[0] }, func(names []string) string { return names[len(names)-1] }
+	for _, c := range []struct {
+		name  string
+		which func([]string) string // is shortened; nil: the file is cut
+		want  string
+	}{
+		{"model.safetensors", nil, "model.safetensors"}, {"optimizer.safetensors", nil, "optimizer.safetensors"},
+		{"model.safetensors", first, ""}, {"optimizer.safetensors", first, `tensor "m/`}, {"optimizer.safetensors", last, `tensor "v/`},
+	} {
 		opt := options(t, t.TempDir())
 		mustRun(t, r, opt)
 		store, err := checkpoint.Open(opt.Dir, checkpoint.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		dir := filepath.Join(opt.Dir, "checkpoints", "step-00000002")
 		var list []checkpoint.File
-		for n, b := range files(t, filepath.Join(opt.Dir, "checkpoints", "step-00000002")) {
-			if n == name {
+		for n, b := range files(t, dir) {
+			switch {
+			case n == c.name && c.which == nil:
 				b = b[:len(b)-100]
+			case n == c.name:
+				b = shortened(t, filepath.Join(dir, n), c.which)
 			}
 			if n != "MANIFEST.json" {
 				list = append(list, checkpoint.File{Name: n, Write: bytesTo(b)})
@@ -147,8 +187,8 @@ func TestDamagedBeforeHashing(t *testing.T) {
 		}
 		longer := r
 		longer.Train.Steps = 3
-		if _, err := Run(context.Background(), longer, opt); !errors.Is(err, checkpoint.ErrDamaged) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := Run(context.Background(), longer, opt); !errors.Is(err, checkpoint.ErrDamaged) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
 }
