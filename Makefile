@@ -4,7 +4,7 @@ export CGO_ENABLED ?= 0
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' Makefile | expand -t 12
-build: ## one static binary: bin/antiphase
+build: ## one binary without cgo: bin/antiphase
 	go build -trimpath -o bin/ ./cmd/antiphase
 test: ## every test
 	go test ./...
