@@ -103,8 +103,8 @@ func (s *files) estimateKind(paths []string, most int64) (e Estimate, err error)
 	return e, nil
 }
 
-// sample reads a file's text until there is enough, and returns how many of its bytes were consumed. Readers read ahead,
-// so the text goes on for as long as it comes from bytes that were read by then.
+// sample reads a file's text until there is enough, and returns how many of its bytes were consumed. Readers read
+// ahead, so the text goes on for as long as it comes from bytes that were read by then.
 func (s *files) sample(path string, e *Estimate, most int64) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

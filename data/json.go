@@ -18,7 +18,8 @@ func ReadJSON(line []byte, v any) error {
 	return kept(line)
 }
 
-// kept rejects JSON with text that the decoder would silently change: bytes that are not UTF-8, or half of a surrogate pair.
+// kept rejects JSON with text that the decoder would silently change: bytes that are not UTF-8, or half of a surrogate
+// pair.
 func kept(b []byte) error {
 	if !utf8.Valid(b) {
 		return errors.New("is not UTF-8")

@@ -44,8 +44,8 @@ func readJSONL(r *bufio.Reader, yield func(string) bool) error {
 	}
 }
 
-// textField returns field "text" of a line. If the line is not UTF-8, or its text has half of a surrogate pair, which the
-// decoder would hide, it returns something that is not UTF-8, so that the document is left out and counted.
+// textField returns field "text" of a line. If the line is not UTF-8, or its text has half of a surrogate pair, which
+// the decoder would hide, it returns something that is not UTF-8, so that the document is left out and counted.
 func textField(b []byte) (string, error) {
 	if !utf8.Valid(b) {
 		return string(b), nil

@@ -24,7 +24,8 @@ type streamPlace struct {
 	tokens               uint64 // consumed in this epoch
 }
 
-// NewStream returns a loader in the order [OrderStream], at the beginning of epoch 0, that fills B rows of T tokens at a time.
+// NewStream returns a loader in the order [OrderStream], at the beginning of epoch 0, that fills B rows of T tokens at
+// a time.
 func NewStream(sp *Split, B, T int, seed uint64) *Loader {
 	l := newLoader(sp, B, T, seed)
 	s := &stream{split: sp, t: uint64(T), seed: seed}

@@ -15,8 +15,8 @@ func Overlaps(specs []string, src []Source) []string {
 	return append(sharedSeeds(specs, src), sharedFiles(specs, src)...)
 }
 
-// sharedSeeds finds generators with equal seeds and a common kind of document, one group after the other. Such documents
-// begin with the same draws and differ little, whatever the other options are.
+// sharedSeeds finds generators with equal seeds and a common kind of document, one group after the other. Such
+// documents begin with the same draws and differ little, whatever the other options are.
 func sharedSeeds(specs []string, src []Source) (list []string) {
 	seeds := map[uint64]bool{}
 	for _, s := range src {

@@ -35,7 +35,8 @@ func Rows(path string, yield func(n int, row map[string]any) error) error {
 	})
 }
 
-// jsonRow reads one object and nothing after it. As in ReadJSON, text that the decoder would silently change is an error.
+// jsonRow reads one object and nothing after it. As in ReadJSON, text that the decoder would silently change is an
+// error.
 func jsonRow(b []byte) (row map[string]any, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()

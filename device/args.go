@@ -105,12 +105,13 @@ type DiffAttnGrad struct {
 // Table[s, p/PageSize]·PageSize + p%PageSize of K [rows, G·Keys·D] and V [rows, G·DV], both of Types.Cache.
 //
 // AttentionCached and DiffAttentionCached take N independent query rows: row n attends to positions 0…pos[n]
-// of slot[n] (both I32 [1,N]), which CacheWrite has filled. They read Q, Lam and Norm of their Attn or DiffAttn and write
-// Out (Raw and Rstd are scratch when Norm.On and may be absent); K, V, Start, B and T are not looked at.
+// of slot[n] (both I32 [1,N]), which CacheWrite has filled. They read Q, Lam and Norm of their Attn or DiffAttn and
+// write Out (Raw and Rstd are scratch when Norm.On and may be absent); K, V, Start, B and T are not looked at.
 // A row's result has the same bits whether it comes alone, in a batch, or as part of a prompt.
 //
-// Where Types.Cache is I8 a row holds a byte for each element and, from the next 16 bytes, a float32 for each of its heads, and ends on 16
-// bytes (see CacheCols): element = scale·(byte − 128), with scale = max|x|/127 over the head and byte = 128 + x/scale rounded to nearest.
+// Where Types.Cache is I8 a row holds a byte for each element and, from the next 16 bytes, a float32 for each of its
+// heads, and ends on 16 bytes (see CacheCols): element = scale·(byte − 128), with scale = max|x|/127 over the head and
+// byte = 128 + x/scale rounded to nearest.
 type Cache struct {
 	K, V           tensor.Tensor
 	Table          tensor.Tensor // I32 [slots, pages per slot]
@@ -166,8 +167,8 @@ type LambdaVecs struct{ Q1, K1, Q2, K2 tensor.Tensor }
 // first of them, Elsewhere where another rank has it:
 //   - with Part present, DX absent: Part[0,n] = logsumexp(y_n), Part[1,n] = y_n[target], 0 where it is Elsewhere. Rows
 //     with target −1 are 0. Loss is left alone;
-//   - with Parts present, the Part of all P ranks one after the other: Loss = log Σ_p exp(Parts[2p,n]) − Σ_p Parts[2p+1,n],
-//     and that logarithm takes the place of this rank's own in dy.
+//   - with Parts present, the Part of all P ranks one after the other: Loss = log Σ_p exp(Parts[2p,n]) −
+//     Σ_p Parts[2p+1,n], and that logarithm takes the place of this rank's own in dy.
 type Classifier struct {
 	X, W    tensor.Tensor // [N,C], [V,C]
 	Targets tensor.Tensor // I32 [1,N]
@@ -189,8 +190,9 @@ const Elsewhere = -2
 //
 // with Rate [1,3] = (lr, c1 = 1−β1^t, c2 = 1−β2^t) in Stat, so that a step may be replayed with new rates.
 // p is Master when present, and W = p rounded to W's dtype, or to bf16 values when RoundBF16; without
-// Master, p is W itself. M, V, G, Master are Stat. Where W is BF16 and Stat F32, Master may be I16: then p is the number whose halves are
-// W and Master (see half.Split), an exact float32 in four bytes instead of six. When GradSq[0,0] is not finite nothing changes.
+// Master, p is W itself. M, V, G, Master are Stat. Where W is BF16 and Stat F32, Master may be I16: then p is the
+// number whose halves are W and Master (see half.Split), an exact float32 in four bytes instead of six. When
+// GradSq[0,0] is not finite nothing changes.
 type AdamW struct {
 	W, Master, M, V, G       tensor.Tensor
 	Rate, GradSq             tensor.Tensor

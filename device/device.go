@@ -108,8 +108,9 @@ type Device interface {
 	// DiffAttentionCached attends from single rows to a KV cache, reading V once for both maps.
 	DiffAttentionCached(a *DiffAttn, c *Cache, slot, pos tensor.Tensor)
 
-	// SubtractHeads: out[n, h·DV+c] = a[n, h·DV+c] − λ·a[n, (H+h)·DV+c], the first half of a row's 2H heads minus λ times
-	// the second, for a [N,2H·DV], out [N,H·DV] and lam in Stat: [1,1], one λ for all, or [N,H], one per row and head.
+	// SubtractHeads: out[n, h·DV+c] = a[n, h·DV+c] − λ·a[n, (H+h)·DV+c], the first half of a row's 2H heads minus λ
+	// times the second, for a [N,2H·DV], out [N,H·DV] and lam in Stat: [1,1], one λ for all, or [N,H], one per row and
+	// head.
 	SubtractHeads(out, a, lam tensor.Tensor, heads int)
 	// SubtractHeadsBackward: da [N,2H·DV] and dlam [N,H] in Stat, each row's and head's own share of dλ, from dout
 	// [N,H·DV]: da_h = dout_h, da_{H+h} = −λ·dout_h, dlam[n,h] = −Σ_c dout_h·a_{H+h}.

@@ -114,8 +114,8 @@ func (l *Launch) place(local int) error {
 	return nil
 }
 
-// rankless rejects a world of several ranks in which this process has no rank: every rank would train a copy. A Slurm job has
-// a size outside of its steps too.
+// rankless rejects a world of several ranks in which this process has no rank: every rank would train a copy. A Slurm
+// job has a size outside of its steps too.
 func rankless(getenv func(string) string) error {
 	for _, s := range sources {
 		for _, name := range s.world {

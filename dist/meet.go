@@ -185,7 +185,8 @@ func (f *folder) close() {
 
 func (f *folder) String() string { return "file://" + f.dir }
 
-// readOwn reads a card. In a folder that others can write to it may be anything: only a regular file of this user counts.
+// readOwn reads a card. In a folder that others can write to it may be anything: only a regular file of this user
+// counts.
 func readOwn(path string) ([]byte, error) {
 	file, err := openNow(path)
 	if err != nil {

@@ -151,7 +151,8 @@ func (s *Subject) encoded(r Choice) (list [][]int32, prompt int, err error) {
 		return s.answers(r)
 	}
 	// The last line and an option are encoded together. The text before is encoded once, because words do not span
-	// lines; if a tokenizer's do, or if an option may begin the line's first word, the whole is encoded for every option.
+	// lines; if a tokenizer's do, or if an option may begin the line's first word, the whole is encoded for every
+	// option.
 	whole := s.Encode(r.Prompt)
 	line := r.Prompt[strings.LastIndexByte(r.Prompt, '\n')+1:]
 	tail := s.Tokenizer.EncodeOrdinary(nil, line)

@@ -26,8 +26,8 @@ func Wilson(k, n int) (low, high float64) {
 	return max(0, mid-half), min(1, mid+half)
 }
 
-// meanInterval is the 95 % interval of a measure over answers: Wilson's for right-or-wrong answers that are independent,
-// otherwise Student's over clusters.
+// meanInterval is the 95 % interval of a measure over answers: Wilson's for right-or-wrong answers that are
+// independent, otherwise Student's over clusters.
 func meanInterval(answers []Answer, name string, m Mean) (low, high float64) {
 	hits, binary := 0, true
 	seen := map[string]bool{}
@@ -50,7 +50,8 @@ func meanInterval(answers []Answer, name string, m Mean) (low, high float64) {
 	return intervalOf(m, len(seen))
 }
 
-// StudentQuantile is the p-quantile of Student's t with df degrees of freedom, by bisection of its distribution function.
+// StudentQuantile is the p-quantile of Student's t with df degrees of freedom, by bisection of its distribution
+// function.
 func StudentQuantile(p, df float64) float64 {
 	if p < 0.5 {
 		return -StudentQuantile(1-p, df)

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// Paired compares two sides on the same samples. A side is a model, or a group of models that differ in their training seed.
+// Paired compares two sides on the same samples. A side is a model, or a group of models that differ in their training
+// seed.
 type Paired struct {
 	Question string  `json:"question"`
 	Task     string  `json:"task"`

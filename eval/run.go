@@ -111,8 +111,8 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 	return ev, nil
 }
 
-// Rehearse prepares all tasks and asks nothing: it finds what is wrong with settings, texts and files. The target needs a
-// tokenizer and a context, but no model.
+// Rehearse prepares all tasks and asks nothing: it finds what is wrong with settings, texts and files. The target needs
+// a tokenizer and a context, but no model.
 func Rehearse(ctx context.Context, like Target, tasks []Task, opt Options) error {
 	_, _, err := opt.jobs(ctx, []Target{like}, tasks)
 	return err

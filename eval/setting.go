@@ -77,8 +77,8 @@ func (o *Options) plan(t *Task) (*Plan, error) {
 	return p, nil
 }
 
-// Check rejects settings of a task that make no sense for a model with this context. It reads no files and needs no tokenizer,
-// so it can precede everything that takes time.
+// Check rejects settings of a task that make no sense for a model with this context. It reads no files and needs no
+// tokenizer, so it can precede everything that takes time.
 func (o *Options) Check(t *Task, context int) error {
 	at := *o
 	at.context = context

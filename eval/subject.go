@@ -247,7 +247,8 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	return out, err
 }
 
-// fitted is a prompt's ids and the most tokens that may follow; its beginning is dropped where both do not fit the context.
+// fitted is a prompt's ids and the most tokens that may follow; its beginning is dropped where both do not fit the
+// context.
 func (s *Subject) fitted(r Generation) (ids []int32, most int, err error) {
 	context := s.Model.Config.Context
 	ids, err = s.prompt(r.Prompt)

@@ -27,8 +27,8 @@ type Task struct {
 	Slow     bool      // not part of "all": must be selected by name
 	Timed    bool      // measures speed: threads and machine are part of its result's identity
 
-	// Valid rejects settings that do not fit each other or the context; each by itself is checked by its Rule. It reads no
-	// files and counts no tokens, so that it can be asked before there is a tokenizer. It may be nil.
+	// Valid rejects settings that do not fit each other or the context; each by itself is checked by its Rule. It reads
+	// no files and counts no tokens, so that it can be asked before there is a tokenizer. It may be nil.
 	Valid func(p *Plan) error
 
 	// Prepare reads the data and draws the questions, so that bad data is found before any long work. Every model gets

@@ -26,8 +26,8 @@ type outcome struct{ score, loss float64 }
 
 // Choose finds the best learning rate of each size and architecture: the one with the best mean of the measure named in
 // the rows, or the lowest mean held-out loss, over the seeds that every rate of the side has finished. Ties go to the
-// lower held-out loss, then to the lower rate; scores on their floor are a tie. Every rate is judged on the same seeds; a rate with a diverged run loses
-// to every other.
+// lower held-out loss, then to the lower rate; scores on their floor are a tie. Every rate is judged on the same seeds;
+// a rate with a diverged run loses to every other.
 func Choose(rows []Row) map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for s, list := range trials(rows) {

@@ -43,8 +43,8 @@ func unequal(list []sized) (out []string) {
 	return out
 }
 
-// Unequal are sentences about the sides of a grid that have another number of parameters than the first of their size: a
-// comparison between them is not one of equal models.
+// Unequal are sentences about the sides of a grid that have another number of parameters than the first of their size:
+// a comparison between them is not one of equal models.
 func Unequal(runs []Run) []string {
 	var list []sized
 	for i := range runs {

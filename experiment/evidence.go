@@ -208,8 +208,8 @@ func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 	return out, links
 }
 
-// lost returns the verdicts on a claim about experiments of which every run diverged. Their rows do not tell which claims
-// would have been measured, so they count only for claims that nothing else measures.
+// lost returns the verdicts on a claim about experiments of which every run diverged. Their rows do not tell which
+// claims would have been measured, so they count only for claims that nothing else measures.
 func (e *evidence) lost(c *claim) (out []report.Verdict, links []string) {
 	for _, name := range e.names {
 		f := e.finals[name]

@@ -38,8 +38,8 @@ type outlook struct {
 }
 
 // forecast computes the outlook of runs that are begun in this order by a number of workers; the first tuning runs end
-// before the others begin. A run in progress continues at its own speed. Others have that of their side, or else that of
-// sides of about their size, by FLOPs.
+// before the others begin. A run in progress continues at its own speed. Others have that of their side, or else that
+// of sides of about their size, by FLOPs.
 func forecast(runs []prospect, tuning, workers int) outlook {
 	rates, measured := ratesOf(runs)
 	free := make([]float64, 0, workers) // when each worker is free

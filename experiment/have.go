@@ -12,7 +12,8 @@ import (
 )
 
 // elsewhere are the rows of runs finished on other machines, by the name of the run. All are checked; runs that are not
-// in the grid, or are done here or in an earlier file, are ignored. set is the hash of the token set here, "" before there is one.
+// in the grid, or are done here or in an earlier file, are ignored. set is the hash of the token set here, "" before
+// there is one.
 func (s *Spec) elsewhere(paths []string, runs []Run, set string, done func(*Run) bool) (map[string][]Row, error) {
 	out := map[string][]Row{}
 	for _, path := range paths {

@@ -165,8 +165,8 @@ func openTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	return tokenizer.Load(path)
 }
 
-// Fed rejects sources that cannot be read, or are too small for a batch, before any work. A folder that has its token set
-// needs none.
+// Fed rejects sources that cannot be read, or are too small for a batch, before any work. A folder that has its token
+// set needs none.
 func (s *Spec) Fed(ctx context.Context, dir string) error {
 	if data.IsSet(setOf(dir)) {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// unpublished is an error of gathering the rows of all runs or of writing the pages. It concerns the experiment, not the
-// run that meets it, and publish, which is called once more at the end, would only repeat it.
+// unpublished is an error of gathering the rows of all runs or of writing the pages. It concerns the experiment, not
+// the run that meets it, and publish, which is called once more at the end, would only repeat it.
 type unpublished struct{ error }
 
 func (u unpublished) Unwrap() error { return u.error }
@@ -196,8 +196,8 @@ func (o *Options) Page(rows []Row) *report.Page {
 // ShellWord quotes a word for a shell of this system.
 func ShellWord(s string) string { return shellWord(s, runtime.GOOS) }
 
-// shellWord quotes a word unless all its characters are plain. On Windows a backslash is, and only double quotation marks
-// are known to all shells.
+// shellWord quotes a word unless all its characters are plain. On Windows a backslash is, and only double quotation
+// marks are known to all shells.
 func shellWord(s, system string) string {
 	more, quote := "_./:=,@%+-", "'"
 	if system == "windows" {

@@ -17,8 +17,8 @@ import (
 	"antiphase/train"
 )
 
-// train trains a run to its last step and judges the model where it is, without reading it back from a checkpoint. A run
-// whose loss is not finite is a result, not an error: note then says so.
+// train trains a run to its last step and judges the model where it is, without reading it back from a checkpoint. A
+// run whose loss is not finite is a result, not an error: note then says so.
 func (l *lab) train(ctx context.Context, d device.Device, r *Run) (judged []Row, note string, err error) {
 	rec := r.Recipe
 	after := cmp.Or(l.SaveAfter, 30*time.Second)
@@ -65,8 +65,8 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (judged []Row,
 	return judged, note, err
 }
 
-// reread judges a model from the checkpoint of its last step. If there is none, memory did not even suffice to train it,
-// and the error is the one given.
+// reread judges a model from the checkpoint of its last step. If there is none, memory did not even suffice to train
+// it, and the error is the one given.
 func (l *lab) reread(ctx context.Context, d device.Device, r *Run, full error) ([]Row, error) {
 	saved, err := train.Open(l.dir(r), func(s string) { l.Say("%s: %s", r.Name(), s) })
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"antiphase/eval"
 )
 
-// tuned is the measure of rows that selects the learning rate, with orLoss; "" for held-out loss. TuneBy names a task of the
-// experiment, as given to --task or by its first word if that is unique, or "probe", the first one; the headline
+// tuned is the measure of rows that selects the learning rate, with orLoss; "" for held-out loss. TuneBy names a task
+// of the experiment, as given to --task or by its first word if that is unique, or "probe", the first one; the headline
 // measure of either counts.
 func (s *Spec) tuned() (string, error) {
 	if s.TuneBy == "" {

@@ -42,8 +42,8 @@ type finding struct {
 	note            string   // takes the place of the numbers
 }
 
-// find looks a claim's measure up: paired by item where rows have items, with all seeds of either side, else by seed. The
-// sides' own values are over the same runs as the difference.
+// find looks a claim's measure up: paired by item where rows have items, with all seeds of either side, else by seed.
+// The sides' own values are over the same runs as the difference.
 func (f *final) find(c *claim, size string) (finding, bool) {
 	if c.measure == "" {
 		return finding{}, false
@@ -90,8 +90,8 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 	return x, true
 }
 
-// lost reports whether the runs of a side of the claim all diverged: there is nothing to compare, and the verdict counts
-// those runs.
+// lost reports whether the runs of a side of the claim all diverged: there is nothing to compare, and the verdict
+// counts those runs.
 func (c *claim) lost(f *final, size string) bool {
 	all := false
 	for _, arch := range []string{c.than, c.arch} {

@@ -108,8 +108,8 @@ func (c *code) either(list ...func()) {
 	}
 }
 
-// words reads one of the texts, which are sorted and share their first n bytes; those have been read. Texts share the code
-// of what they have in common, so that a long list takes few threads.
+// words reads one of the texts, which are sorted and share their first n bytes; those have been read. Texts share the
+// code of what they have in common, so that a long list takes few threads.
 func (c *code) words(list []string, n int) {
 	if len(list) == 1 {
 		c.text(list[0][n:])

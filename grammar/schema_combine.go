@@ -50,8 +50,8 @@ func (b *builder) combine(s *scope, name string, v any) {
 	b.either(alternatives...)
 }
 
-// narrow applies the type beside a list of alternatives to each of them. One that names its type, or refers to a schema,
-// must fit as it is; to the others the type is added. It reports whether all fit.
+// narrow applies the type beside a list of alternatives to each of them. One that names its type, or refers to a
+// schema, must fit as it is; to the others the type is added. It reports whether all fit.
 func (b *builder) narrow(list []any, types []string) (out []any, ok bool) {
 	var outer []any
 	for _, t := range types {
@@ -83,8 +83,8 @@ func (b *builder) narrow(list []any, types []string) (out []any, ok bool) {
 
 func (o *object) has(key string) bool { _, ok := o.values[key]; return ok }
 
-// within reports whether every value that fits a schema has one of the types. Seen are the references that were followed:
-// each is followed once, so that schemas that refer to each other many times take no longer.
+// within reports whether every value that fits a schema has one of the types. Seen are the references that were
+// followed: each is followed once, so that schemas that refer to each other many times take no longer.
 func (b *builder) within(x any, types []string, seen map[string]bool) bool {
 	o, ok := x.(*object)
 	if !ok {

@@ -26,8 +26,8 @@ func commit(e *Engine) error {
 	return nil
 }
 
-// largest are requests whose first step has as many rows as any: prompts that fill the chunk, and a single token in every
-// slot that they leave.
+// largest are requests whose first step has as many rows as any: prompts that fill the chunk, and a single token in
+// every slot that they leave.
 func largest(e *Engine) []Request {
 	list := make([]Request, e.opt.Slots)
 	left, room := e.opt.PrefillChunk, e.store.pool.tokens()

@@ -1,11 +1,11 @@
 // Package infer generates text with a model: sequences, KV pages, a batching engine, a sampler and streamed output.
 //
 // [Engine.Generate] checks requests and queues them as sequences. In each step (step.go) the scheduler admits what fits
-// (schedule.go) into the pages of the store (store.go, pages.go, prefix.go); the pass plans one row per decoding sequence
-// and a bounded number of prompt rows (plan.go) and runs them through the model in one batch (pass.go). Every sequence
-// whose last known token was in the batch gets a token: the most likely one, found on the device, or a sampled one
-// (sampler.go, selection.go). The caller's own goroutine then turns its tokens into events (output.go): text in whole
-// characters, with possible stop strings held back (stop.go). A [Session] keeps its pages between turns.
+// (schedule.go) into the pages of the store (store.go, pages.go, prefix.go); the pass plans one row per decoding
+// sequence and a bounded number of prompt rows (plan.go) and runs them through the model in one batch (pass.go). Every
+// sequence whose last known token was in the batch gets a token: the most likely one, found on the device, or a sampled
+// one (sampler.go, selection.go). The caller's own goroutine then turns its tokens into events (output.go): text in
+// whole characters, with possible stop strings held back (stop.go). A [Session] keeps its pages between turns.
 //
 // On an asynchronous device a step of greedy decoding is started before the tokens of the last one are seen (ahead.go).
 //

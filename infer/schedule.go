@@ -2,8 +2,8 @@ package infer
 
 import "slices"
 
-// scheduler decides which sequences run: it queues them, admits them to the batch, and takes pages from some for others.
-// The engine's lock protects it.
+// scheduler decides which sequences run: it queues them, admits them to the batch, and takes pages from some for
+// others. The engine's lock protects it.
 type scheduler struct {
 	store   *store
 	stats   *Stats

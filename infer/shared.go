@@ -15,8 +15,8 @@ type Walk struct {
 	Grow int
 }
 
-// Show receives the logits that predict token t of walk i. After the last token of a walk that may grow it returns the next
-// token and true to continue.
+// Show receives the logits that predict token t of walk i. After the last token of a walk that may grow it returns the
+// next token and true to continue.
 type Show func(i, t int, logits []float32) (next int32, more bool)
 
 const (
@@ -134,7 +134,8 @@ func commonPrefix(a, b []int32) int {
 	return n
 }
 
-// group splits the sorted walks wherever a walk shares less than half of its tokens after the head with its predecessor.
+// group splits the sorted walks wherever a walk shares less than half of its tokens after the head with its
+// predecessor.
 func group(walks []Walk, order []int, head int) [][]int {
 	var out [][]int
 	for k, i := range order {

@@ -2,8 +2,8 @@ package infer
 
 import "antiphase/model"
 
-// store is the KV cache: the device's memory, the pages it is divided into and the prefixes that they hold. The engine's
-// lock protects it.
+// store is the KV cache: the device's memory, the pages it is divided into and the prefixes that they hold. The
+// engine's lock protects it.
 type store struct {
 	cache    *model.Cache
 	pool     pages

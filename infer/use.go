@@ -6,8 +6,8 @@ import (
 	"antiphase/model"
 )
 
-// Use passes the engine's model to f between two steps, and after a call of Beside that has begun. No step runs meanwhile,
-// so f must be short; longer work belongs in Beside. A cancelled context ends the wait, not f.
+// Use passes the engine's model to f between two steps, and after a call of Beside that has begun. No step runs
+// meanwhile, so f must be short; longer work belongs in Beside. A cancelled context ends the wait, not f.
 func (e *Engine) Use(ctx context.Context, f func(*model.Model) error) error {
 	t := newTurn(e)
 	defer t.end()

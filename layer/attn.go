@@ -256,8 +256,8 @@ func (l *Attention) CacheHeads() (keys, values, d, dv int) {
 	return wk / l.shape.D, wv / l.shape.DV, l.shape.D, l.shape.DV
 }
 
-// Lambda returns the sum over rows of each head's λ in the last Forward [1,·], and by how much to divide it for the mean
-// if the pass had that many rows; absent for an architecture without λ.
+// Lambda returns the sum over rows of each head's λ in the last Forward [1,·], and by how much to divide it for the
+// mean if the pass had that many rows; absent for an architecture without λ.
 func (l *Attention) Lambda(rows int) (sum tensor.Tensor, over int) {
 	lam, sum := l.mix.lambda()
 	if lam.Len() == 1 {

@@ -5,7 +5,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Chunk is rows [From, To) of a cached pass that attend together (see device.Chunker): positions Past, Past+1, … of one slot.
+// Chunk is rows [From, To) of a cached pass that attend together (see device.Chunker): positions Past, Past+1, … of one
+// slot.
 type Chunk struct {
 	From, To, Past int
 	Keys           tensor.Tensor // I32 [1, Past+To−From]: cache rows of positions 0, 1, …

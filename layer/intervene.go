@@ -223,8 +223,8 @@ func numbers(list []int) string {
 }
 
 // ParseIntervention reads "lambda=0.5", "second=shuffled:7", "second=averaged", "knockout", or several joined by +,
-// followed by a place: "@L2" (layer 2), "@L1.3@H2" (head 2 of layers 1 and 3). Nothing may be given twice. The text counts
-// layers and heads from 1, as listings do.
+// followed by a place: "@L2" (layer 2), "@L1.3@H2" (head 2 of layers 1 and 3). Nothing may be given twice. The text
+// counts layers and heads from 1, as listings do.
 func ParseIntervention(text string) (v Intervention, err error) {
 	what, places, placed := strings.Cut(text, "@")
 	for _, s := range strings.Split(what, "+") {

@@ -23,8 +23,8 @@ func (c *Cache) Step(r Rows, logits []float32) error {
 }
 
 // Run runs rows through the network and writes their keys and values to the cache. Decoding is one row per sequence; a
-// prompt is many rows of one slot. ReadLogits and ReadBest return results of the wanted rows, until the model's next pass.
-// If the device can record work, repeated decoding steps of the same size are one call.
+// prompt is many rows of one slot. ReadLogits and ReadBest return results of the wanted rows, until the model's next
+// pass. If the device can record work, repeated decoding steps of the same size are one call.
 func (c *Cache) Run(r Rows) error {
 	if err := c.check(r); err != nil {
 		return err

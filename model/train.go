@@ -1,7 +1,7 @@
 package model
 
-// Backprop runs a batch forward and backward: it adds the gradient of scale·Σ loss to the parameters' gradients and keeps the
-// losses for Losses.
+// Backprop runs a batch forward and backward: it adds the gradient of scale·Σ loss to the parameters' gradients and
+// keeps the losses for Losses.
 func (m *Model) Backprop(b *Batch, scale float64) error {
 	if err := m.put(b, true); err != nil {
 		return err

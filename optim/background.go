@@ -89,9 +89,9 @@ func (b *background) close() {
 
 var procs sync.Mutex
 
-// runBeside lets n more goroutines run at once. The device's threads occupy all that the runtime allows, and a goroutine
-// that wakes up beside them would wait for up to 10 ms, at every step of a collective; the operating system lets it in
-// at once.
+// runBeside lets n more goroutines run at once. The device's threads occupy all that the runtime allows, and a
+// goroutine that wakes up beside them would wait for up to 10 ms, at every step of a collective; the operating system
+// lets it in at once.
 func runBeside(n int) {
 	procs.Lock()
 	defer procs.Unlock()

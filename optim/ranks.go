@@ -130,7 +130,8 @@ func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard boo
 		o.copyWeights()
 		m.Params.Keep(o.keep)
 	}
-	// Passes of a split model issue collectives too; one goroutine issues all of them in one order. One rank sums nothing.
+	// Passes of a split model issue collectives too; one goroutine issues all of them in one order. One rank sums
+	// nothing.
 	o.reduced = newBackground(d, r, len(o.buckets), o.reduce, o.split != nil || size == 1)
 	o.ready = o.reduced.ready(o.buckets)
 	return o

@@ -106,9 +106,10 @@ func Nano(arch string) (Recipe, error) {
 	return r, err
 }
 
-// Tiny learns to retrieve in minutes on two cores. Documents are whole and most contain something to look up; half of the
-// tokens are from documents of up to 512 bytes, which teach to retrieve earliest, half from documents of up to 1,024, as
-// long as the context; names and numbers are single tokens of the vocabulary; output projections start at full scale.
+// Tiny learns to retrieve in minutes on two cores. Documents are whole and most contain something to look up; half of
+// the tokens are from documents of up to 512 bytes, which teach to retrieve earliest, half from documents of up to
+// 1,024, as long as the context; names and numbers are single tokens of the vocabulary; output projections start at
+// full scale.
 func Tiny(arch string) (Recipe, error) {
 	s := shape{layers: 3, dim: 128, heads: 4, ffn: 344, context: 256, vocab: 1024}
 	r, err := s.recipe("tiny", arch, training(2000, 8, 8, 256), 1e-3)
@@ -183,7 +184,8 @@ func (s shape) large(name, arch string) (Recipe, error) {
 	return r, err
 }
 
-// paper is a recipe of the paper's scaling runs: 40,000 steps of a quarter million tokens, 375 of them warm-up, then linear decay.
+// paper is a recipe of the paper's scaling runs: 40,000 steps of a quarter million tokens, 375 of them warm-up, then
+// linear decay.
 func (s shape) paper(name, arch string) (Recipe, error) {
 	r, err := s.recipe(name, arch, training(40000, 128, 4, 2048), 1.5e-4)
 	r.Optim.Warmup, r.Optim.Schedule = 375, "linear"

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Source is one source of text. In a recipe it is a string, PATH or PATH@WEIGHT, or an object with path, weight and epochs.
+// Source is one source of text. In a recipe it is a string, PATH or PATH@WEIGHT, or an object with path, weight and
+// epochs.
 type Source struct {
 	Path   string  // a file, a folder, a glob, synthetic[:options], goroot or a built token set
 	Weight float64 // rows are drawn in proportion to it; 0 if no source has a weight

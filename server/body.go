@@ -28,9 +28,9 @@ func (c *core) open(w http.ResponseWriter, r *http.Request) (*form, error) {
 	return &form{o, m, &c.cfg.Limits}, err
 }
 
-// openCall is open for routes that compute. It rejects before the body is read if every model would, and otherwise before
-// anything is made of it: under overload most of the work would be reading bodies and encoding texts that are then
-// discarded, and refusals would wait for that.
+// openCall is open for routes that compute. It rejects before the body is read if every model would, and otherwise
+// before anything is made of it: under overload most of the work would be reading bodies and encoding texts that are
+// then discarded, and refusals would wait for that.
 func (c *core) openCall(w http.ResponseWriter, r *http.Request) (*form, error) {
 	err := c.calls.unavailable()
 	if err != nil {
@@ -93,7 +93,8 @@ func (c *core) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	return o, nil
 }
 
-// A body of less than smallBody is not counted; of larger ones, all together may have manyBodies times the limit of one.
+// A body of less than smallBody is not counted; of larger ones, all together may have manyBodies times the limit of
+// one.
 const (
 	smallBody  = 64 << 10
 	manyBodies = 16

@@ -91,8 +91,8 @@ func (c *calls) deadline(r *http.Request, limit time.Duration) (context.Context,
 	}
 }
 
-// drain rejects new calls, waits up to the limit for those in flight, aborts the rest and waits for them up to the grace. It
-// returns how many it aborted.
+// drain rejects new calls, waits up to the limit for those in flight, aborts the rest and waits for them up to the
+// grace. It returns how many it aborted.
 func (c *calls) drain(limit, grace time.Duration) (aborted int) {
 	c.state.Store(int32(draining))
 	c.mu.Lock()

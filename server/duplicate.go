@@ -43,8 +43,8 @@ func duplicateKey(b []byte) (name string, found bool) {
 	return "", false
 }
 
-// nullInList reports whether a list in valid JSON, at any depth, has an entry that is null. Where entries are numbers or
-// objects encoding/json would read it as their zero value.
+// nullInList reports whether a list in valid JSON, at any depth, has an entry that is null. Where entries are numbers
+// or objects encoding/json would read it as their zero value.
 func nullInList(b []byte) bool {
 	lists := []bool{false} // whether each open value is a list, the innermost last
 	entry := false         // an entry of a list begins here

@@ -23,8 +23,8 @@ type object struct {
 	err  *apiError
 }
 
-// parseObject reads a JSON object and nothing after it. Fields are parts of b. Decoding into a map would take three times as
-// long, all of it before the first token.
+// parseObject reads a JSON object and nothing after it. Fields are parts of b. Decoding into a map would take three
+// times as long, all of it before the first token.
 func parseObject(b []byte) (*object, error) {
 	text := bytes.TrimSpace(b) // drops more than JSON's white space, so b is what must be valid
 	if !json.Valid(b) || text[0] != '{' {

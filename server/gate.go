@@ -123,8 +123,8 @@ func (g *gate) full(key string, w *waiter) error {
 		Message: "the server is at its limit: " + what + "; try again later"}
 }
 
-// ahead is the number of sequences that would be admitted before the next one of this key. Keys take turns, so that of another key
-// no more are ahead than of this one.
+// ahead is the number of sequences that would be admitted before the next one of this key. Keys take turns, so that of
+// another key no more are ahead than of this one.
 func (g *gate) ahead(key string) (n int) {
 	mine := len(g.queues[key]) + 1
 	for _, q := range g.queues {

@@ -18,8 +18,8 @@ func (o *object) ids(name, want string) (ids []int32, present bool) {
 	return ids, ok
 }
 
-// parseIDs reads a JSON list of whole numbers that fit int32; ok is false if raw is anything else. The JSON is known to be
-// valid. encoding/json takes 0.3 µs per number, most of the time to parse a request, and reads null as 0.
+// parseIDs reads a JSON list of whole numbers that fit int32; ok is false if raw is anything else. The JSON is known to
+// be valid. encoding/json takes 0.3 µs per number, most of the time to parse a request, and reads null as 0.
 func parseIDs(raw []byte) (ids []int32, ok bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) < 2 || raw[0] != '[' || raw[len(raw)-1] != ']' {

@@ -72,8 +72,8 @@ func (l *runList) find(depth int) {
 	}
 }
 
-// look takes the runs of one folder and returns its other folders. What cannot be read is skipped: a run may be being created
-// or deleted.
+// look takes the runs of one folder and returns its other folders. What cannot be read is skipped: a run may be being
+// created or deleted.
 func (l *runList) look(dir string) (folders []string) {
 	f, err := l.root.Open(dir)
 	if err != nil {

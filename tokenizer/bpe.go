@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// bpe is the byte pair encoding model: a word becomes its characters' ids, then the adjacent pair with the lowest merge rank
-// (leftmost among equals) is replaced by the merged id until no pair has a merge.
+// bpe is the byte pair encoding model: a word becomes its characters' ids, then the adjacent pair with the lowest merge
+// rank (leftmost among equals) is replaced by the merged id until no pair has a merge.
 type bpe struct {
 	vocab        map[string]int32
 	merges       pairTable

@@ -35,8 +35,8 @@ func appendByteText(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendByteLevel appends the bytes a byte-level token stands for. A token with any character outside the alphabet stands
-// for its own text.
+// appendByteLevel appends the bytes a byte-level token stands for. A token with any character outside the alphabet
+// stands for its own text.
 func appendByteLevel(dst []byte, tok string) []byte {
 	n := len(dst)
 	for _, r := range tok {
@@ -70,8 +70,8 @@ func lossy(dst, b []byte, final bool) ([]byte, int) {
 	return dst, i
 }
 
-// invalidPart returns the length of the maximal invalid part at the start of b, which is not valid there, and whether b ends
-// before that part is decided.
+// invalidPart returns the length of the maximal invalid part at the start of b, which is not valid there, and whether b
+// ends before that part is decided.
 func invalidPart(b []byte) (n int, open bool) {
 	need, lo, hi := 0, byte(0x80), byte(0xBF)
 	switch c := b[0]; {

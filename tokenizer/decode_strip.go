@@ -2,7 +2,8 @@ package tokenizer
 
 import "strings"
 
-// stripDecoder removes up to start characters equal to content at the beginning of each string and up to stop at its end.
+// stripDecoder removes up to start characters equal to content at the beginning of each string and up to stop at its
+// end.
 type stripDecoder struct {
 	content     string // one character
 	start, stop int

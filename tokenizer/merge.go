@@ -98,8 +98,9 @@ func (m *bpe) mergeShort(st *scratch, dst []int32) []int32 {
 // node is a symbol of a long word in a doubly linked list; id is -1 once it has been merged into its left neighbour.
 type node struct{ id, prev, next int32 }
 
-// mergeLong merges st.sym in O(n log n): a heap holds rank<<32|position of every pair that can merge. Entries are not removed
-// when a merge changes their pair; a popped entry counts only if the pair now at its position has the same rank.
+// mergeLong merges st.sym in O(n log n): a heap holds rank<<32|position of every pair that can merge. Entries are not
+// removed when a merge changes their pair; a popped entry counts only if the pair now at its position has the same
+// rank.
 func (m *bpe) mergeLong(st *scratch, dst []int32) []int32 {
 	nodes, h := st.nodes[:0], st.heap[:0]
 	last := int32(len(st.sym) - 1)

@@ -9,8 +9,8 @@ import (
 
 // translate rewrites a pattern of Oniguruma's Ruby syntax for our engine, which follows .NET:
 //
-//   - \p{…} of general categories and Han, \d and \w get the characters that Oniguruma's newer Unicode adds; \w also follows its
-//     idea of a word, which outside a class takes in six Latin-1 numbers;
+//   - \p{…} of general categories and Han, \d and \w get the characters that Oniguruma's newer Unicode adds; \w also
+//     follows its idea of a word, which outside a class takes in six Latin-1 numbers;
 //   - \b and \B are written out with that \w;
 //   - possessive x?+ x*+ x++ become atomic groups, and x{n,m}+ the repeated group that it is in Ruby;
 //   - a class inside a class is refused: it is a union there and a subtraction or plain text here.
@@ -66,8 +66,8 @@ func (t *translator) take(n int) {
 	t.pos += n
 }
 
-// quantifier copies one quantifier and turns a possessive one into a group. The question mark that opens (?:…) lands here
-// too and is merely copied.
+// quantifier copies one quantifier and turns a possessive one into a group. The question mark that opens (?:…) lands
+// here too and is merely copied.
 func (t *translator) quantifier() {
 	n := 1
 	if t.in[t.pos] == '{' {

@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Split patterns with hand-written scanners, as tokenizer.json files spell them. Other patterns go through a backtracking
-// regular expression engine, which is many times slower.
+// Split patterns with hand-written scanners, as tokenizer.json files spell them. Other patterns go through a
+// backtracking regular expression engine, which is many times slower.
 const (
 	// PatternGPT2 is the pattern of GPT-2, GPT-NeoX and of the ByteLevel pre-tokenizer.
 	PatternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
@@ -13,8 +13,8 @@ const (
 	PatternQwen2 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// scanner returns the end of the word that starts at byte i < len(s). The known patterns match at every position, so words
-// follow each other without gaps.
+// scanner returns the end of the word that starts at byte i < len(s). The known patterns match at every position, so
+// words follow each other without gaps.
 type scanner func(s string, i int) int
 
 // knownScanner returns the scanner of a pattern text, or nil.
@@ -131,7 +131,8 @@ func lineEnds(s string, i int) int {
 	return i
 }
 
-// contraction returns the length of s, t, re, ve, m, ll or d at the start of s, or 0. Case folding also takes the long s.
+// contraction returns the length of s, t, re, ve, m, ll or d at the start of s, or 0. Case folding also takes the long
+// s.
 func contraction(s string, fold bool) int {
 	if s == "" {
 		return 0

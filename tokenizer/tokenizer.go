@@ -110,8 +110,8 @@ func (t *Tokenizer) Pad() (int32, bool) { return firstOf(t, padNames) }
 // Notes lists settings of the file that this package ignores because they change no ids, such as truncation.
 func (t *Tokenizer) Notes() []string { return append([]string(nil), t.notes...) }
 
-// Hash returns the SHA-256, in hex, of the canonical JSON that [Tokenizer.MarshalJSON] writes. Files that differ only in
-// layout, key order, spelling of merges, truncation or padding have the same hash.
+// Hash returns the SHA-256, in hex, of the canonical JSON that [Tokenizer.MarshalJSON] writes. Files that differ only
+// in layout, key order, spelling of merges, truncation or padding have the same hash.
 func (t *Tokenizer) Hash() string { return t.hash() }
 
 func hashOf(t *Tokenizer) string {

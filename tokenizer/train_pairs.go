@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// pairs is the state of training: every distinct word as a list of ids, the count of every adjacent pair, and for each pair
-// the words it may occur in. A merge touches only those words.
+// pairs is the state of training: every distinct word as a list of ids, the count of every adjacent pair, and for each
+// pair the words it may occur in. A merge touches only those words.
 type pairs struct {
 	sp     *spec
 	spell  []string  // id → token

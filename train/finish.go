@@ -34,8 +34,9 @@ func (t finisher) end(ctx context.Context, unsaved bool) error {
 }
 
 // finish calls Options.Finish with a copy of the model for inference. The weights in training would do but for ties:
-// the upper half of a master is rounded to nearest with ties away from zero, a loaded weight with ties to even. If there
-// is no memory for the copy or for its use, that is an error like any other, so that the last step can still be saved.
+// the upper half of a master is rounded to nearest with ties away from zero, a loaded weight with ties to even. If
+// there is no memory for the copy or for its use, that is an error like any other, so that the last step can still be
+// saved.
 func (t finisher) finish(ctx context.Context) (err error) {
 	defer func() {
 		switch v := recover().(type) {

@@ -51,8 +51,8 @@ type trial struct{ rows, tokens, micro int }
 // first is the smallest trial: a row of at most 32 tokens.
 func (t trial) first() trial { return trial{1, min(t.tokens, 32), t.micro} }
 
-// larger has about four times as many tokens, in longer rows and then in more of them, but at most full's. More rows than
-// a micro-batch are whole micro-batches.
+// larger has about four times as many tokens, in longer rows and then in more of them, but at most full's. More rows
+// than a micro-batch are whole micro-batches.
 func (t trial) larger(full trial) trial {
 	if t.tokens < full.tokens {
 		return trial{t.rows, min(4*t.tokens, full.tokens), t.micro}

@@ -77,8 +77,8 @@ func peak(d device.Device, now func() time.Time) float64 {
 	}
 }
 
-// product is the shortest time in seconds of an n³ product. It is repeated until nine more are less than 2 % faster, for
-// at most half a second, because another process may occupy the machine for some of them.
+// product is the shortest time in seconds of an n³ product. It is repeated until nine more are less than 2 % faster,
+// for at most half a second, because another process may occupy the machine for some of them.
 func product(d device.Device, n int, now func() time.Time) float64 {
 	a, b, c := device.EmptyAct(d, n, n), device.Empty(d, d.Types().Act, n, n), device.EmptyAct(d, n, n)
 	defer func() { d.Free(a.Buf); d.Free(b.Buf); d.Free(c.Buf) }()

@@ -14,9 +14,9 @@ func (t *run) checkpointBytes() int64 {
 	return 12*int64(model.Table(t.recipe.Model).Count()) + others
 }
 
-// room refuses a run without disk space for the checkpoints that will exist at the same time, less those that exist. These
-// are train.keep_last and the one being written: only one save is in flight, next to training or not, and it deletes
-// what is no longer kept before the next begins. A run that writes fewer needs no more than it writes.
+// room refuses a run without disk space for the checkpoints that will exist at the same time, less those that exist.
+// These are train.keep_last and the one being written: only one save is in flight, next to training or not, and it
+// deletes what is no longer kept before the next begins. A run that writes fewer needs no more than it writes.
 func (t *run) room(c *saved) error {
 	if c != nil && c.state.Step >= t.recipe.Train.Steps {
 		return nil // nothing will be written
@@ -37,8 +37,8 @@ func (t *run) room(c *saved) error {
 	return nil
 }
 
-// savesAfter is the number of checkpoints that a run writes after a step: every train.save_every steps, and the last. Where
-// saves can be requested or are due by age there may be any number of others; two are counted.
+// savesAfter is the number of checkpoints that a run writes after a step: every train.save_every steps, and the last.
+// Where saves can be requested or are due by age there may be any number of others; two are counted.
 func savesAfter(step int, r recipe.Train, opt *Options) int {
 	n := 1
 	if r.SaveEvery > 0 {

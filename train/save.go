@@ -28,7 +28,8 @@ type saver struct {
 	took   time.Duration
 }
 
-// due reports whether the last checkpoint is older than after, and saving takes less than 2 % of the time; after 0 is never.
+// due reports whether the last checkpoint is older than after, and saving takes less than 2 % of the time; after 0 is
+// never.
 func (v *saver) due(now time.Time, after time.Duration) bool {
 	return after > 0 && now.Sub(v.last) >= max(after, 50*v.took)
 }
@@ -41,8 +42,8 @@ type snapshot struct {
 	files []checkpoint.File // of this process
 }
 
-// save begins a checkpoint of this step, and waits for it if must is set. A full disk is retried at the next save, unless
-// this is the last chance: must is set.
+// save begins a checkpoint of this step, and waits for it if must is set. A full disk is retried at the next save,
+// unless this is the last chance: must is set.
 func (v *saver) save(must bool) error { return v.start(must, must) }
 
 // begin is save for the last chance, without waiting.

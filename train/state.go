@@ -158,8 +158,8 @@ func (t resumer) roundWeights() {
 	}
 }
 
-// damaged marks an error of tensor files whose hashes are right: a restart would fail again. Errors of the file system are
-// not of that kind.
+// damaged marks an error of tensor files whose hashes are right: a restart would fail again. Errors of the file system
+// are not of that kind.
 func damaged(err error) error {
 	if errors.As(err, new(*fs.PathError)) {
 		return err

@@ -66,10 +66,10 @@ type Options struct {
 	Probe      Probe // inspects the model between steps; may be nil
 	ProbeEvery int   // steps between probes; the last step is probed too
 
-	// Finish gets the trained model after the last step, also if an earlier call took that step; may be nil. The model is
-	// the one that Open would give, to the bit, and is freed afterwards. The last checkpoint is written beside Finish
-	// where the device leaves the host free, and waited for after it. If there is no memory for the model beside the one
-	// in training, Run saves the last step and returns a *tensor.NoMemory. A single process only.
+	// Finish gets the trained model after the last step, also if an earlier call took that step; may be nil. The model
+	// is the one that Open would give, to the bit, and is freed afterwards. The last checkpoint is written beside
+	// Finish where the device leaves the host free, and waited for after it. If there is no memory for the model beside
+	// the one in training, Run saves the last step and returns a *tensor.NoMemory. A single process only.
 	Finish func(ctx context.Context, m *model.Model, tok *tokenizer.Tokenizer) error
 
 	// Discard says that nobody keeps the trained model. Then the last step is saved only if Finish fails or is

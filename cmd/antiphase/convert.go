@@ -122,8 +122,8 @@ func locate(name string) (string, error) {
 	return name, nil
 }
 
-// openStored opens a model folder of any layout. After ctx ends it returns no more values, so that whatever is being made
-// from them is abandoned.
+// openStored opens a model folder of any layout. After ctx ends it returns no more values, so that whatever is being
+// made from them is abandoned.
 func openStored(ctx context.Context, a *app, name string) (s *stored, err error) {
 	name = cmp.Or(name, embeddedDefault())
 	if own, ok := strings.CutPrefix(name, embeddedPrefix); ok {

@@ -36,8 +36,8 @@ func (f *evalFlags) openTargets(a *app, d device.Device) ([]eval.Target, error) 
 // namedModel is a model of --model.
 type namedModel struct{ name, group, path string }
 
-// named lists the models of --model, with the members of groups. A path's last element is its name unless another has the
-// same.
+// named lists the models of --model, with the members of groups. A path's last element is its name unless another has
+// the same.
 func (f *evalFlags) named() (out []namedModel, err error) {
 	seen := map[string]bool{}
 	for _, m := range f.models {

@@ -80,8 +80,8 @@ func spare(l dist.Launch, d device.Device) int64 {
 	return device.SpareOf(d) / int64(max(sharing(l, d), 1))
 }
 
-// agreedLayout is way if it was requested; otherwise it is chosen again for the rank with the least memory, because all ranks
-// need the same layout.
+// agreedLayout is way if it was requested; otherwise it is chosen again for the rank with the least memory, because all
+// ranks need the same layout.
 func (f *trainFlags) agreedLayout(job *dist.Job, d device.Device, r recipe.Recipe, way train.Layout) (train.Layout, error) {
 	if f.parallel != "" {
 		return way, nil

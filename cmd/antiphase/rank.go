@@ -107,8 +107,8 @@ func (f *trainFlags) trainRank(ctx context.Context, a *app, l dist.Launch, d dev
 	return leaveTogether(job, comm, l, err)
 }
 
-// sameJob refuses ranks that are about to do different things. Whether --parallel is given is compared too, because ranks
-// without it choose their layout together.
+// sameJob refuses ranks that are about to do different things. Whether --parallel is given is compared too, because
+// ranks without it choose their layout together.
 func (f *trainFlags) sameJob(job *dist.Job, r recipe.Recipe, d device.Device) error {
 	return job.Agree("program", map[string]string{"version": version(), "recipe": fmt.Sprintf("%.6x", sha256.Sum256(r.JSON())),
 		"device": device.IdentityOf(d).String(), "--parallel": cmp.Or(f.parallel, "none")})
@@ -157,8 +157,8 @@ func leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err error) erro
 	return errors.Join(err, closed)
 }
 
-// codeForAll is the exit code of every rank if this one gives up with err: where a restart would fail again, or is all that
-// is needed. With 0, each rank decides by itself.
+// codeForAll is the exit code of every rank if this one gives up with err: where a restart would fail again, or is all
+// that is needed. With 0, each rank decides by itself.
 func codeForAll(err error) int {
 	if code := exitCode(err); code != exitFailed {
 		return code
@@ -177,8 +177,8 @@ func codeGiven(err error, none int) int {
 // handover is how long a rank waits for leave to end the process.
 const handover = 5 * time.Second
 
-// leaveJob ends this process because another rank was lost: what it waits for may never come. With a checkpoint the same
-// command continues.
+// leaveJob ends this process because another rank was lost: what it waits for may never come. With a checkpoint the
+// same command continues.
 func leaveJob(a *app, dir string, l dist.Launch, engine dist.Comm, err error) {
 	code, hint := codeGiven(err, 0), ""
 	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); code == 0 && oerr == nil {

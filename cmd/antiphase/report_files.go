@@ -27,8 +27,8 @@ func hashOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkFiles rejects a folder in which files would be replaced that report did not write. A file that would not change may
-// be anybody's.
+// checkFiles rejects a folder in which files would be replaced that report did not write. A file that would not change
+// may be anybody's.
 func checkFiles(dir string, list []report.File) error {
 	known, err := readMade(dir)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// said is an error's text for people. The JSON decoder names the program's own types; a user knows the keys of the file.
+// said is an error's text for people. The JSON decoder names the program's own types; a user knows the keys of the
+// file.
 func said(err error) string {
 	text := err.Error()
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

@@ -291,7 +291,8 @@ func (f *serveFlags) readTemplate() error {
 // plainTemplate writes one message per line, for models without a conversation format.
 const plainTemplate = `{% for m in messages %}{{ m.content }}{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}`
 
-// servedName splits [NAME=]FOLDER; a folder without a name is called by its last part, a model of the cache by org/name.
+// servedName splits [NAME=]FOLDER; a folder without a name is called by its last part, a model of the cache by
+// org/name.
 func servedName(spec string) (name, dir string) {
 	if name, dir, named := strings.Cut(spec, "="); named {
 		return name, dir

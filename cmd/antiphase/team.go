@@ -71,8 +71,8 @@ func (a *app) together(ctx context.Context, f func(ctx context.Context, t *team)
 	return partJob(job, l, err)
 }
 
-// partJob ends a rank's membership. What ends one rank ends all: each prints its own error, or the other rank's if it has
-// none.
+// partJob ends a rank's membership. What ends one rank ends all: each prints its own error, or the other rank's if it
+// has none.
 func partJob(job *dist.Job, l dist.Launch, err error) error {
 	cut := errors.Is(err, context.Canceled) || errors.Is(err, train.ErrInterrupted) || errors.Is(err, dist.ErrPeer)
 	switch lost := job.Err(); {
@@ -95,8 +95,8 @@ func partJob(job *dist.Job, l dist.Launch, err error) error {
 	return job.Close()
 }
 
-// firstFails waits a moment for rank 0 to give up with the same error, as it does if the command is wrong on all ranks: then
-// one line is enough.
+// firstFails waits a moment for rank 0 to give up with the same error, as it does if the command is wrong on all ranks:
+// then one line is enough.
 func firstFails(job *dist.Job, err error) bool {
 	for range 40 {
 		if lost := job.Err(); lost != nil {

@@ -28,7 +28,8 @@ type gemm struct {
 	inPlace    bool      // A is not packed at all
 }
 
-// gemmPack packs A, gemmPackRight packs B; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are views of one gemm.
+// gemmPack packs A, gemmPackRight packs B; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are
+// views of one gemm.
 type (
 	gemmPack      gemm
 	gemmPackRight gemm

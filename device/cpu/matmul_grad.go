@@ -8,10 +8,10 @@ import (
 )
 
 // gemmGrad is the gradient of a weight, c = aᵀ·b: both operands are activations [k,·], k the tokens, and larger than C.
-// Tiles of C process the tokens in runs. A tile packs its columns of one operand, usually the wider one, a run at a time,
-// just before it multiplies them, and keeps its sums in L2 until the last run. The other operand is shared: packed once
-// for all tiles, each run of it by the workers that need it first. However C is divided, an element is one chain of
-// additions in the order of tokens.
+// Tiles of C process the tokens in runs. A tile packs its columns of one operand, usually the wider one, a run at a
+// time, just before it multiplies them, and keeps its sums in L2 until the last run. The other operand is shared:
+// packed once for all tiles, each run of it by the workers that need it first. However C is divided, an element is one
+// chain of additions in the order of tokens.
 type gemmGrad struct {
 	d          *machine
 	c, a, b    mat
@@ -30,8 +30,8 @@ type gradRun struct{ next, done atomic.Int32 }
 const (
 	// runGrad is the length of a run if there are several: a panel of it stays in L1.
 	runGrad = 512
-	// gradAcross bounds a tile's columns of its own operand, gradAlong those of the shared one if there are several runs.
-	// gradLeast is the smallest width of tiles with many workers.
+	// gradAcross bounds a tile's columns of its own operand, gradAlong those of the shared one if there are several
+	// runs. gradLeast is the smallest width of tiles with many workers.
 	gradAcross, gradAlong, gradLeast = 8 * panel, 12 * panel, 2 * panel
 	// manyTiles per worker need not be balanced.
 	manyTiles = 4
@@ -59,9 +59,9 @@ func (d *products) gradBF16(c, a, b mat, k int, accumulate bool) {
 	d.run((c.rows+g.mb-1)/g.mb*((c.cols+g.nb-1)/g.nb), g)
 }
 
-// divide picks the operand that tiles pack: the wider one, or A in a single run of a single worker. The kernel prefetches
-// the next columns of a shared B, while rows of a shared A would come from L3 without that. Among several workers a large
-// shared operand costs more, because most of it is in the cache of another core.
+// divide picks the operand that tiles pack: the wider one, or A in a single run of a single worker. The kernel
+// prefetches the next columns of a shared B, while rows of a shared A would come from L3 without that. Among several
+// workers a large shared operand costs more, because most of it is in the cache of another core.
 func (g *gemmGrad) divide() {
 	left := g.k <= runBF16 && len(g.d.workers) == 1
 	if g.right = g.c.cols > g.c.rows && !left; g.right {
@@ -71,8 +71,8 @@ func (g *gemmGrad) divide() {
 	}
 }
 
-// cut picks the run and the tile of C: as many strips as are needed, and more until they are balanced among the workers,
-// unless there are many per worker.
+// cut picks the run and the tile of C: as many strips as are needed, and more until they are balanced among the
+// workers, unless there are many per worker.
 func (g *gemmGrad) cut() {
 	rest, workers := g.rest, len(g.d.workers)
 	g.run = g.k

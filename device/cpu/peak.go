@@ -47,8 +47,8 @@ func PeakOf(p Precision) string {
 }
 
 // Peak measures, for about d, the rate of a loop of multiply-adds on registers alone: FLOP/s (int8: operations of
-// products, see simd.PeakLoop) of the given number of threads together. A kernel's share of it is meaningful only within one run, measured alternately:
-// clock rates and other load change from moment to moment.
+// products, see simd.PeakLoop) of the given number of threads together. A kernel's share of it is meaningful only
+// within one run, measured alternately: clock rates and other load change from moment to moment.
 func Peak(name string, threads int, d time.Duration) (float64, error) {
 	all := simd.Peaks()
 	i := slices.IndexFunc(all, func(p simd.PeakLoop) bool { return p.Name == name })

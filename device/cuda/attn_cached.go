@@ -67,8 +67,8 @@ const (
 // wide16 is the width of a head in shared memory and in the splits' sums.
 func wide16(n int) int { return ceil(n, 16) * 16 }
 
-// splitBound is the bound of a shape that has kernels of its own: half of it for int8, whose splits would else have twice
-// the keys, and an SM half the blocks.
+// splitBound is the bound of a shape that has kernels of its own: half of it for int8, whose splits would else have
+// twice the keys, and an SM half the blocks.
 func splitBound(bytes bool) int {
 	if bytes {
 		return splitBytes / 2

@@ -29,8 +29,8 @@ type hopperKernels struct {
 	self                       uint64 // address of a copy of the kernel's argument; 0 except in tests
 }
 
-// hopperShapes are the shapes with Hopper kernels. O takes per·dv/2 registers, S keys/2, P keys/4. Blocks can stay where a
-// warpgroup has all maps; the others pass O2 through the ring of K.
+// hopperShapes are the shapes with Hopper kernels. O takes per·dv/2 registers, S keys/2, P keys/4. Blocks can stay
+// where a warpgroup has all maps; the others pass O2 through the ring of K.
 var hopperShapes = func() map[attnShape]hopperKernels {
 	all := map[attnShape]hopperKernels{}
 	for _, x := range []struct {

@@ -25,8 +25,8 @@ type module struct {
 	err    error
 }
 
-// start launches a kernel, building it at its first use. Arguments are made by ptr, i32 and f32, one for each parameter.
-// It does not run what is held: only the queue calls it.
+// start launches a kernel, building it at its first use. Arguments are made by ptr, i32 and f32, one for each
+// parameter. It does not run what is held: only the queue calls it.
 func (d *machine) start(k kernel, grid, block cu.Dim, shared int, args ...uint64) {
 	fn, ok := d.ready(k, shared)
 	if !ok {

@@ -26,13 +26,15 @@ type kernelRef struct {
 // registry lists every kernel that a launcher uses, so that a test can build them all.
 var registry []kernelRef
 
-// kernelOf registers a kernel: unit is the stem of its .cu, options (such as "-DHEAD=64") are part of the unit's identity.
+// kernelOf registers a kernel: unit is the stem of its .cu, options (such as "-DHEAD=64") are part of the unit's
+// identity.
 func kernelOf(unit, name string, options ...string) kernel {
 	registry = append(registry, kernelRef{unit: unit, name: name, options: strings.Join(options, " ")})
 	return kernel(len(registry) - 1)
 }
 
-// earlyOf registers a kernel that begins with beginNext and waitEarlier, so that it may start while the one before it ends.
+// earlyOf registers a kernel that begins with beginNext and waitEarlier, so that it may start while the one before it
+// ends.
 func earlyOf(unit, name string, options ...string) kernel {
 	k := kernelOf(unit, name, options...)
 	registry[k].early = true

@@ -8,7 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// argmaxCase has few different values, so that most rows have equals, and of every eight rows one each with NaN, with +Inf, with
+// argmaxCase has few different values, so that most rows have equals, and of every eight rows one each with NaN, with
+// +Inf, with
 // -Inf among the rest, and with nothing else.
 func argmaxCase(n, v int) *Case {
 	c := newCase("N=%d,V=%d", n, v)

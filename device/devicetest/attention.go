@@ -107,8 +107,8 @@ type gradArgs struct{ dout, dq, dk, dv, dnorm int }
 
 func (s attnSpec) gradients(c *Case, qh, kh int) (g gradArgs) {
 	n := s.b * s.t
-	// dS = P∘(dP − Δ) errs as dP does even where it cancels, as for a row with one key: |Scale·dP| is about √(DV/D)·|dO|,
-	// and the norm's rstd makes dO larger than DOut.
+	// dS = P∘(dP − Δ) errs as dP does even where it cancels, as for a row with one key: |Scale·dP| is about
+	// √(DV/D)·|dO|, and the norm's rstd makes dO larger than DOut.
 	noise := floor(math.Sqrt(float64(s.dv) / float64(s.d)))
 	if s.norm != "off" {
 		noise = floor(2 * math.Sqrt(float64(s.dv)/float64(s.d)))

@@ -105,8 +105,8 @@ func classifyCases() (all []*Case) {
 	return append(all, classifyCase(9, 33, 16, true, true))
 }
 
-// classifyExtra: a target that is no class is a fault, and its row is as one without a target; one that another rank has
-// is a fault where classes are not split.
+// classifyExtra: a target that is no class is a fault, and its row is as one without a target; one that another rank
+// has is a fault where classes are not split.
 func classifyExtra(t *testing.T, d device.Device) {
 	for _, id := range []float64{-3, device.Elsewhere, 13, 14} {
 		cases := []*Case{classifyCase(7, 13, 5, false, false), classifyCase(7, 13, 5, true, false)}

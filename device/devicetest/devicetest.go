@@ -54,8 +54,8 @@ func noCases() []*Case { return nil }
 // RunAll runs the whole conformance on d. With -short or ANTIPHASE_TEST_SHORT set it takes a third of the sizes.
 func RunAll(t *testing.T, d device.Device) { RunOps(t, d) }
 
-// RunOps is RunAll for the ops of these stems, for all ops without any. Of "classify/grad=true" it runs only the cases of
-// classify whose name contains grad=true.
+// RunOps is RunAll for the ops of these stems, for all ops without any. Of "classify/grad=true" it runs only the cases
+// of classify whose name contains grad=true.
 func RunOps(t *testing.T, d device.Device, stems ...string) {
 	oracle := ref.New()
 	for _, o := range ops {

@@ -95,7 +95,8 @@ func readFilter(k *keys) (func(string) (string, error), error) {
 	}
 }
 
-// lower and upper are Python's: by Unicode's full mappings, in which one character may become several (ß is SS in capitals).
+// lower and upper are Python's: by Unicode's full mappings, in which one character may become several (ß is SS in
+// capitals).
 func lower(s string) string { return cases.Lower(language.Und).String(s) }
 func upper(s string) string { return cases.Upper(language.Und).String(s) }
 

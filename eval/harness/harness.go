@@ -1,10 +1,10 @@
 // Package harness makes tasks from lm-evaluation-harness's task files, so that a new task needs no new binary.
 //
 // Read finds the files and resolves includes and groups (file.go, yaml.go). A task's documents come from local JSON
-// lines or Parquet (docs.go), its prompts and targets from fields or Jinja templates (field.go) or from harness functions
-// that are implemented here (function.go). Examples are drawn with Python's generator, so that prompts are byte-identical
-// to the harness's (shots.go, random.go). kinds.go asks, filter.go and metric.go score. The golden files of the tests
-// were written by the harness itself.
+// lines or Parquet (docs.go), its prompts and targets from fields or Jinja templates (field.go) or from harness
+// functions that are implemented here (function.go). Examples are drawn with Python's generator, so that prompts are
+// byte-identical to the harness's (shots.go, random.go). kinds.go asks, filter.go and metric.go score. The golden files
+// of the tests were written by the harness itself.
 package harness
 
 import (

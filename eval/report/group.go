@@ -13,8 +13,8 @@ type groupMean struct {
 	eval.GroupMean
 }
 
-// groupMeans are the different means of a group that any of the sides has. Means over other questions are other numbers:
-// they share neither a row nor a line.
+// groupMeans are the different means of a group that any of the sides has. Means over other questions are other
+// numbers: they share neither a row nor a line.
 func groupMeans(e *eval.Evaluation, sides []eval.Side, group string) []groupMean {
 	var out []groupMean
 	for i := range sides {

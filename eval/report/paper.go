@@ -46,8 +46,8 @@ func paperCurve(name string, x, loss []float64) eval.ScalingCurve {
 	return c
 }
 
-// paperPositions is Figure 4: cumulative loss up to a position, 64K models on books. The axis has no labels: values assume that its
-// ticks are 2.1, 2.2 … 2.9.
+// paperPositions is Figure 4: cumulative loss up to a position, 64K models on books. The axis has no labels: values
+// assume that its ticks are 2.1, 2.2 … 2.9.
 var paperPositions = struct {
 	at         []int
 	base, diff []float64
@@ -126,7 +126,8 @@ var paperMC = []struct {
 	{"winogrande", .616, .627, .626, .638},
 }
 
-// paperICL is Section 3.5: the stable mean accuracy of many-shot classification, and best minus worst over orders of the examples.
+// paperICL is Section 3.5: the stable mean accuracy of many-shot classification, and best minus worst over orders of
+// the examples.
 var paperICL = []struct {
 	set                                string
 	base, diff, baseSpread, diffSpread float64

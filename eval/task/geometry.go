@@ -55,8 +55,8 @@ type GeometryMap struct {
 	Negative float64 `json:"negative"`  // share of magnitude that is below zero
 }
 
-// validGeometry rejects lengths whose spectra take too long. A length beyond the context is shortened to it, because the
-// default is one.
+// validGeometry rejects lengths whose spectra take too long. A length beyond the context is shortened to it, because
+// the default is one.
 func validGeometry(p *eval.Plan) error {
 	const most = 1024
 	if n := min(sequenceLength(p), p.Context); n > most {

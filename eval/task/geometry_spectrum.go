@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// spectrum is the singular values of an n × m matrix given by rows, largest first: square roots of the eigenvalues of the smaller
-// of its two Gram matrices. Values below 1e-7 of the largest are noise, and count as 0.
+// spectrum is the singular values of an n × m matrix given by rows, largest first: square roots of the eigenvalues of
+// the smaller of its two Gram matrices. Values below 1e-7 of the largest are noise, and count as 0.
 func spectrum(rows [][]float64) []float64 {
 	g := gram(rows)
 	values := eigenvalues(g)
@@ -77,8 +77,8 @@ func eigenvalues(a [][]float64) []float64 {
 	return d
 }
 
-// householder clears row i left of its last two entries: A ← HAH on the leading i × i block, H = 1 − 2uuᵀ, u along (a_i0 … a_i,i−1) − σ·last.
-// It returns the entry beside the diagonal.
+// householder clears row i left of its last two entries: A ← HAH on the leading i × i block, H = 1 − 2uuᵀ, u along
+// (a_i0 … a_i,i−1) − σ·last. It returns the entry beside the diagonal.
 func householder(a [][]float64, i int) float64 {
 	u := slices.Clone(a[i][:i])
 	norm := 0.0

@@ -46,7 +46,8 @@ func (x *variants) hash() (string, error) {
 	return eval.HashText(string(b)), err
 }
 
-// ask goes through the variants one after the other. A model that lacks what a variant changes gives answers without values.
+// ask goes through the variants one after the other. A model that lacks what a variant changes gives answers without
+// values.
 func (x *variants) ask(ctx context.Context, s *eval.Subject, which []int) (out []eval.Answer, err error) {
 	defer func() { err = errors.Join(err, x.list[0].set(s)) }()
 	for len(which) > 0 {

@@ -1,4 +1,5 @@
-// Command service is a small HTTP service on Antiphase's packages: it loads a Hugging Face folder and continues what is posted to it.
+// Command service is a small HTTP service on Antiphase's packages: it loads a Hugging Face folder and continues what is
+// posted to it.
 //
 //	go run ./examples/service FOLDER &
 //	curl -d "Once upon a time" http://127.0.0.1:8090/
@@ -49,7 +50,8 @@ func open(dir string) (*infer.Engine, *tokenizer.Tokenizer, error) {
 	return e, tok, err
 }
 
-// continuations streams text after what was posted. Concurrent requests share the engine's batches; one whose client leaves stops within a step.
+// continuations streams text after what was posted. Concurrent requests share the engine's batches; one whose client
+// leaves stops within a step.
 func continuations(e *infer.Engine, tok *tokenizer.Tokenizer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		prompt, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<16))

@@ -15,7 +15,8 @@ func F32ToBF16(f float32) uint16 {
 	if f != f {
 		return uint16(b>>16) | 0x40 // rounding could carry a NaN into infinity; the quiet bit cannot be lost
 	}
-	// Adding 0x7FFF plus the lowest kept bit carries exactly when the cut part is above half, or at half with an odd kept part.
+	// Adding 0x7FFF plus the lowest kept bit carries exactly when the cut part is above half, or at half with an odd
+	// kept part.
 	return uint16((b + 0x7FFF + b>>16&1) >> 16)
 }
 

@@ -10,8 +10,8 @@ const Unknown = math.MaxInt64
 // the machine's free memory, the rest of its control group's limit, and the rest of its address-space limit.
 func Available() int64 { return available() }
 
-// Reserve is what Available leaves of an address-space limit to the runtime: it ends the process where it cannot start a
-// thread (8 MiB of stack, 64 MiB for malloc) or enlarge its heap.
+// Reserve is what Available leaves of an address-space limit to the runtime: it ends the process where it cannot start
+// a thread (8 MiB of stack, 64 MiB for malloc) or enlarge its heap.
 const Reserve = 512 << 20
 
 // Cramped reports that an address-space limit leaves no more than the reserve.

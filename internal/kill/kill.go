@@ -46,8 +46,8 @@ func (m Moments) Repeat(t testing.TB, n int, start func() *exec.Cmd, after func(
 	}
 }
 
-// Main runs a package's tests and exits. They share a home folder of their own, in which the processes to be killed find
-// the machine's peak, measured once.
+// Main runs a package's tests and exits. They share a home folder of their own, in which the processes to be killed
+// find the machine's peak, measured once.
 func Main(m *testing.M) {
 	home, err := os.MkdirTemp("", "antiphase-test-")
 	if err != nil {

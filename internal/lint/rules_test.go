@@ -46,6 +46,7 @@ func TestRulesCanFail(t *testing.T) {
 		{"misnamed package", packageDocs, "model/x.go", "// The model.\npackage model", "// Package model is.\npackage model"},
 		{"leftover", leftovers, "model/x.go", "package model // TO" + "DO", "package model // \\uXX" + "XX"},
 		{"absolute path", absolutePaths, "model/x.go", "package model\nvar p = \"/ho" + "me/me\"", "package model\nvar p = \"https://host/home/me\""},
+		{"wide comment", wideComments, "model/x.go", "package model\n\t// " + strings.Repeat("λ", maxColumns-6), "package model\n\t// " + strings.Repeat("λ", maxColumns-7)},
 		{"panic", panics, "hf/x.go", "package hf\nfunc f() {\n\tpanic(1)\n}", "package hf\nfunc f() {\n\t// the caller checked\n\tpanic(1)\n}"},
 		{"panic, far comment", panics, "hf/x.go", "package hf\n// f is.\nfunc f() {\n\tpanic(1)\n}", "package hf\nfunc f() {\n\tpanic(1) // the caller checked\n}"},
 		{"bare goroutine", unguarded, "infer/x.go", "package infer\nfunc f() { go func() { g() }() }",

@@ -17,7 +17,8 @@ func FromBytes(name string, d DType, shape []int, b []byte) Entry {
 	}}
 }
 
-// FromFloat32s makes an entry of values stored as d: F64, F32, F16 or BF16, rounded to nearest even where d is narrower.
+// FromFloat32s makes an entry of values stored as d: F64, F32, F16 or BF16, rounded to nearest even where d is
+// narrower.
 func FromFloat32s(name string, d DType, shape []int, v []float32) Entry {
 	put := map[DType]func([]byte, float32) []byte{
 		F64:  func(b []byte, x float32) []byte { return le.AppendUint64(b, math.Float64bits(float64(x))) },

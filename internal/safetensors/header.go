@@ -165,7 +165,8 @@ func (d *decoder) text() (string, error) {
 	return s, nil
 }
 
-// maxRank bounds a shape: real tensors stay in single figures, and a header of commas must not become a list of millions.
+// maxRank bounds a shape: real tensors stay in single figures, and a header of commas must not become a list of
+// millions.
 const maxRank = 255
 
 // integers reads [n, …]: decimal digits only, of at most bits bits.

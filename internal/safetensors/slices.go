@@ -179,8 +179,8 @@ func (f *File) assemble(name string) ([]byte, error) {
 	return out, nil
 }
 
-// runs yields where the slice's elements [from, to) begin in a whole tensor of this width: {at, from, to}. It takes no longer
-// than the slice is, whatever rows and columns it claims to be of.
+// runs yields where the slice's elements [from, to) begin in a whole tensor of this width: {at, from, to}. It takes no
+// longer than the slice is, whatever rows and columns it claims to be of.
 func (s Slice) runs(width int) iter.Seq[[3]int] {
 	_, wide := matrix(s.Shape)
 	w := total(s.Cols, wide)

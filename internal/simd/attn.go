@@ -79,13 +79,14 @@ const (
 	LongerRows
 )
 
-// PackPartBF16 is PackABF16 for a part of a larger operand with depth elements of k: steps from element p of k on go to dst[32·p:].
+// PackPartBF16 is PackABF16 for a part of a larger operand with depth elements of k: steps from element p of k on go to
+// dst[32·p:].
 func PackPartBF16(dst []uint16, m, k int, a View, trans bool, depth int) {
 	packBF16(dst, m, k, a, trans, false, depth)
 }
 
-// Product is GemmBF16 for whole panels, m and n multiples of PanelBF16, with everything in the first caches. Zeros that are left out are not
-// read; with LaterColumns k is at least n.
+// Product is GemmBF16 for whole panels, m and n multiples of PanelBF16, with everything in the first caches. Zeros that
+// are left out are not read; with LaterColumns k is at least n.
 func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, strideB int, c []float32, ldc int, accumulate bool, zeros Triangle, s *Scratch) {
 	steps := up32(k) / PanelBF16
 	extent := func(across, stride int) int { return (across/PanelBF16-1)*stride + steps*stepBF16 }

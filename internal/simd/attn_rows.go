@@ -58,8 +58,8 @@ func LogSums(top, sum []float32) {
 	}
 }
 
-// logOf is log x of a normal number to float32's precision, for less than math.Log's time: x = 2^e·m with m near 1, and with s = (m−1)/(m+1)
-// log m = 2·(s + s³/3 + s⁵/5 + …), |s| < 0.172.
+// logOf is log x of a normal number to float32's precision, for less than math.Log's time: x = 2^e·m with m near 1, and
+// with s = (m−1)/(m+1) log m = 2·(s + s³/3 + s⁵/5 + …), |s| < 0.172.
 func logOf(x float32) float64 {
 	const half = 0x3F3504F3 // √½: where m begins
 	bits := int32(math.Float32bits(x))
@@ -92,7 +92,8 @@ func (t *AttnTile) NormRows(x []float32, ld, rows, cols int, weight, rstd []floa
 	}
 }
 
-// NormBack is the backward pass of out = Scale·w·raw·rstd, rstd = 1/√(mean raw² + ε): with g = Scale·w·dout and x̂ = raw·rstd,
+// NormBack is the backward pass of out = Scale·w·raw·rstd, rstd = 1/√(mean raw² + ε): with g = Scale·w·dout and x̂ =
+// raw·rstd,
 //
 //	do = rstd·(g − x̂·mean(g·x̂)),  DNorm += Scale·dout·x̂,  Delta = do·raw, do·out2 of each row.
 type NormBack struct {

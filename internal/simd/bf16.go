@@ -21,13 +21,14 @@ type bf16Kernels struct {
 	fewAlike bool
 	// ordered means that product first reorders all of A.
 	ordered bool
-	// one is that of a single row that reads group panels side by side; panels is a multiple of that. Without it group is 0.
+	// one is that of a single row that reads group panels side by side; panels is a multiple of that. Without it group
+	// is 0.
 	one   fewBF16
 	group int
 }
 
-// fewBF16 computes c[i·ldc+j] += Σ_p a[i·lda+p]·b[p,j] for all its rows i and j < 32·panels, where a holds bfloat16 values and
-// b's panels lie stride bytes apart.
+// fewBF16 computes c[i·ldc+j] += Σ_p a[i·lda+p]·b[p,j] for all its rows i and j < 32·panels, where a holds bfloat16
+// values and b's panels lie stride bytes apart.
 type fewBF16 func(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 const (
@@ -84,7 +85,8 @@ func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, f
 }
 
 // AheadBF16 makes the next GemmPartBF16 on s prefetch packed values that it does not use, instead of the columns of b
-// that it needs next: for a b that is in L2 already. 1/8 of the left operand's size is fetched for each panel of columns.
+// that it needs next: for a b that is in L2 already. 1/8 of the left operand's size is fetched for each panel of
+// columns.
 func (s *Scratch) AheadBF16(values []uint16) {
 	s.ahead = uintptr(unsafe.Pointer(unsafe.SliceData(values)))
 }
@@ -158,8 +160,8 @@ func FewBF16() int {
 // divided at its multiples.
 func FewColumns() int { return PanelBF16 * max(1, cur.group) }
 
-// GemmFewBF16 is GemmBF16 for few rows of a that are not packed: [m, up to a multiple of 32 of k, zeros from k on], holding
-// bfloat16 values. Its cost is reading b. It gives the same bits.
+// GemmFewBF16 is GemmBF16 for few rows of a that are not packed: [m, up to a multiple of 32 of k, zeros from k on],
+// holding bfloat16 values. Its cost is reading b. It gives the same bits.
 func GemmFewBF16(m, n, k int, a []float32, lda int, pb []uint16, c []float32, ldc int, accumulate bool, s *Scratch) {
 	if m == 0 || n == 0 {
 		return

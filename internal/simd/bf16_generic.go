@@ -40,8 +40,8 @@ func productFew(g *gemmBF16) {
 	}
 }
 
-// fewRows covers rows i … i+rows−1 of C, whose operands are the widened rows of a, with calls of f on a few rows and some
-// panels of columns, which add to C.
+// fewRows covers rows i … i+rows−1 of C, whose operands are the widened rows of a, with calls of f on a few rows and
+// some panels of columns, which add to C.
 func (g *gemmBF16) fewRows(i, rows int, a []float32, lda int, f func(j, rows, panels int, a, c *float32, ldc int)) {
 	if !g.accumulate {
 		zeroRows(rows, g.n, g.c[i*g.ldc:], g.ldc, false)

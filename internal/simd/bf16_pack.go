@@ -5,7 +5,8 @@ import "fmt"
 // packers lay out a matrix of float32, which they round, or of bfloat16 in tiles. They may all be absent. Rows and
 // columns are padded with zeros.
 type packers[T float32 | uint16] struct {
-	// lines and linesTurn pack up to 16 rows of A [m,k], or of B [n,k], one tile for each step of k, a panel's step apart.
+	// lines and linesTurn pack up to 16 rows of A [m,k], or of B [n,k], one tile for each step of k, a panel's step
+	// apart.
 	lines, linesTurn func(dst *uint16, src *T, ld, rows, k int)
 	// pairs packs up to 8 rows of B [k,n] into 4 lines of the tiles of a step, panels stride bytes apart.
 	pairs func(dst *uint16, src *T, ld, rows, cols, stride int)
@@ -28,7 +29,8 @@ func PackBBF16(dst []uint16, k, n int, b View, trans bool, depth int) {
 	packBF16(dst, n, k, b, !trans, true, depth)
 }
 
-// PackDownBF16 packs x [k,across], a left operand given transposed or a right one, as part of an operand that is depth along k.
+// PackDownBF16 packs x [k,across], a left operand given transposed or a right one, as part of an operand that is depth
+// along k.
 func PackDownBF16(dst []uint16, across, k int, x View, depth int, right bool) {
 	packBF16(dst, across, k, x, true, right, depth)
 }

@@ -19,14 +19,15 @@ type gemmKernels struct {
 }
 
 // tile computes c[i·ldc+j] = c₀ + Σ_p a[p·stride+i]·b[j/nr·panel + p·nr + j%nr] for i < rows, j < cols, where c₀ is c's
-// old content if load, else 0; of plains a is a[i·stride+p]. Every element is one chain of additions in the order of p, starting with c₀.
+// old content if load, else 0; of plains a is a[i·stride+p]. Every element is one chain of additions in the order of p,
+// starting with c₀.
 type tile struct {
 	rows int
 	run  func(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 }
 
-// skinny computes c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for all its rows i and j < across, with the sums of a tile
-// but without packing. k is a multiple of 4.
+// skinny computes c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for all its rows i and j < across, with the sums of a
+// tile but without packing. k is a multiple of 4.
 type skinny func(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
 
 // KC is the recommended length of a run of k: a few panels of B stay in L2. Both operands are read from there at full

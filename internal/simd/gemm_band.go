@@ -11,8 +11,8 @@ const NoDiag = 1 << 30
 // PlainA reports whether GemmPlain reads a unpacked.
 func PlainA() bool { return cur.plains != nil }
 
-// GemmPlain is GemmPacked for an a [m,k] that is not packed, rows lda elements apart, of which a(i,p) with p > i + diag is 0 and not read.
-// b's panels are depth elements of k long.
+// GemmPlain is GemmPacked for an a [m,k] that is not packed, rows lda elements apart, of which a(i,p) with p > i + diag
+// is 0 and not read. b's panels are depth elements of k long.
 func GemmPlain(m, n, k int, a []float32, lda int, pb []float32, depth int, c []float32, ldc int, accumulate bool, diag int, s *Scratch) {
 	if m == 0 || n == 0 || k == 0 {
 		zeroRows(m, n, c, ldc, accumulate)
@@ -103,7 +103,8 @@ func GemmBelow(m, n, k int, pa, pb []float32, c []float32, ldc int, diag int) {
 // reach is the number of n elements that come before the given one, which may be any.
 func reach(n, before int) int { return max(0, min(n, before)) }
 
-// GemmLater is GemmPacked where b(p,j) with j > p + diag is 0 and not read. b's panels are depth elements of k long; c is added to.
+// GemmLater is GemmPacked where b(p,j) with j > p + diag is 0 and not read. b's panels are depth elements of k long; c
+// is added to.
 func GemmLater(m, n, k int, pa, pb []float32, depth int, c []float32, ldc int, diag int) {
 	if m == 0 || n == 0 || k == 0 {
 		return

@@ -12,7 +12,8 @@ var genericGemm = gemmKernels{
 	copyPanel: copyPanelGeneric,
 }
 
-// transposeGeneric has loops of their own for the 2 and 4 rows of this file's panels, which write a step of k at a time.
+// transposeGeneric has loops of their own for the 2 and 4 rows of this file's panels, which write a step of k at a
+// time.
 func transposeGeneric(dst *float32, stride int, src *float32, ld, rows, k int) {
 	out, in := unsafe.Slice(dst, (k-1)*stride+rows), unsafe.Slice(src, (rows-1)*ld+k)
 	switch rows {
@@ -78,7 +79,8 @@ func tile2Generic(k int, a *float32, _ int, b *float32, panel int, c *float32, l
 
 // tile2Panel keeps 8 sums, two elements of A and the current ones of B in registers, for two steps of k per iteration:
 // arrays of known length need no bounds checks, and half the iterations leave the front end time for the arithmetic. On
-// amd64 it runs at 1.45 multiply-adds per cycle, where three units for separate multiplications and additions allow 1.5.
+// amd64 it runs at 1.45 multiply-adds per cycle, where three units for separate multiplications and additions allow
+// 1.5.
 func tile2Panel(k int, a, b *float32, c0, c1 *four, load bool) {
 	as := unsafe.Slice((*[2 * 2]float32)(unsafe.Pointer(a)), k/2)
 	bs := unsafe.Slice((*[2 * genericNR]float32)(unsafe.Pointer(b)), k/2)[:len(as)]

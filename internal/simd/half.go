@@ -15,7 +15,8 @@ type halfKernels struct {
 
 var genericHalf = halfKernels{widenGeneric, narrowGeneric, joinHalvesGeneric, splitHalvesGeneric}
 
-// leastHalves is the shortest slice that goes to a kernel: AVX2 has no masks for words, and does the last vector twice instead.
+// leastHalves is the shortest slice that goes to a kernel: AVX2 has no masks for words, and does the last vector twice
+// instead.
 func leastHalves() int {
 	if cur.lanes == 8 {
 		return 8
@@ -32,7 +33,8 @@ func WidenBF16(dst []float32, src []uint16) {
 	kernel(dst[:sameHalves("widen", len(src), len(dst))], src)
 }
 
-// NarrowBF16 rounds src to the nearest bfloat16, ties to even; a NaN stays one. The processor's own conversion takes subnormal numbers for 0.
+// NarrowBF16 rounds src to the nearest bfloat16, ties to even; a NaN stays one. The processor's own conversion takes
+// subnormal numbers for 0.
 func NarrowBF16(dst []uint16, src []float32) {
 	kernel := cur.narrow
 	if len(src) < leastHalves() {
@@ -50,7 +52,8 @@ func JoinBF16(dst []float32, up, low []uint16) {
 	kernel(dst[:sameHalves("join", n, len(dst))], up, low[:n])
 }
 
-// SplitBF16 cuts src into bfloat16 values, rounded to nearest with ties away from zero, and the lower halves of its bits (see half.Split).
+// SplitBF16 cuts src into bfloat16 values, rounded to nearest with ties away from zero, and the lower halves of its
+// bits (see half.Split).
 func SplitBF16(up, low []uint16, src []float32) {
 	kernel, n := cur.splitHalves, sameHalves("split", len(src), len(up))
 	if n < leastHalves() {

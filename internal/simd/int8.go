@@ -8,19 +8,19 @@ import (
 
 // Products of float rows with int8 weights, whose sums are exact integers.
 //
-// A row of W is w[j,p] ≈ S_j·q, q an integer from −127 to 127 and S_j = max_p |w[j,p]|/127. A row of x is x[i,p] ≈ s_i·v,
-// v an integer from −32767 to 32767 and s_i = max_p |x[i,p]|/32767. The error is at most 2⁻¹⁶ of the largest element;
-// that of bfloat16 is up to 2⁻⁹ of each. Then
+// A row of W is w[j,p] ≈ S_j·q, q an integer from −127 to 127 and S_j = max_p |w[j,p]|/127. A row of x is x[i,p] ≈
+// s_i·v, v an integer from −32767 to 32767 and s_i = max_p |x[i,p]|/32767. The error is at most 2⁻¹⁶ of the largest
+// element; that of bfloat16 is up to 2⁻⁹ of each. Then
 //
 //	y[i,j] = round(Σ_p q·v)·S_j·s_i,   round(t) = 256·⌊t/256⌋ + t mod 256 in float32
 //
 // Instructions that sum bytes take v + 2¹⁵ = 256·hi + lo, hi and lo unsigned: Σ q·v = 256·(Σ q·hi − 128·Σ q) + Σ q·lo.
-// Each sum is at most 255·127·MaxKInt8 < 2³¹. Nothing is rounded before the end, so the bits of an element depend neither
-// on the order of its sum nor on the implementation, m, n or its position.
+// Each sum is at most 255·127·MaxKInt8 < 2³¹. Nothing is rounded before the end, so the bits of an element depend
+// neither on the order of its sum nor on the implementation, m, n or its position.
 //
-// W is packed in panels of 32 columns. A panel is a sequence of steps of 64 elements of k, each two tiles of 16 columns.
-// Line p of a tile holds elements 4p … 4p+3 of k for each of its columns. The heads follow all panels: S of a panel's
-// columns, then −128·Σq.
+// W is packed in panels of 32 columns. A panel is a sequence of steps of 64 elements of k, each two tiles of 16
+// columns. Line p of a tile holds elements 4p … 4p+3 of k for each of its columns. The heads follow all panels: S of a
+// panel's columns, then −128·Σq.
 
 const (
 	// MaxKInt8 is the largest k of an int8 product.
@@ -41,7 +41,8 @@ const (
 // int8Kernels is one implementation of int8 products.
 type int8Kernels struct {
 	few []fewInt8 // by number of rows, from 1
-	// side are those that read groups[rows-1] panels side by side, for the first few numbers of rows: panels is a multiple of that.
+	// side are those that read groups[rows-1] panels side by side, for the first few numbers of rows: panels is a
+	// multiple of that.
 	side   []fewInt8
 	groups []int
 	// tiles is the product of whole panels of rows; absent where few does for any number of them.
@@ -58,7 +59,8 @@ type int8Kernels struct {
 	peak string
 }
 
-// fewInt8 computes y for all its rows and 32·panels columns. Steps of x lie step bytes apart, panels of W stride bytes; scale holds s.
+// fewInt8 computes y for all its rows and 32·panels columns. Steps of x lie step bytes apart, panels of W stride bytes;
+// scale holds s.
 type fewInt8 func(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
 
 // upInt8 is k in whole steps.
@@ -138,8 +140,8 @@ func packRowInt8(dst []int8, row []float32) (scale float32, sum int32) {
 	return top / 127, -128 * sum
 }
 
-// RowsInt8 are rows of x as 16-bit values, a scale for each. They lie in panels of 16 rows, or of all where there are few; a panel
-// is a run of steps of 64 elements of k, each 64 of every row.
+// RowsInt8 are rows of x as 16-bit values, a scale for each. They lie in panels of 16 rows, or of all where there are
+// few; a panel is a run of steps of 64 elements of k, each 64 of every row.
 type RowsInt8 struct {
 	m, k, height int
 	width        int // values between rows of a step

@@ -11,7 +11,8 @@ func (s *Scratch) A(n int) []float32 { return Grow(&s.a, n) }
 // B is room for n elements of a packed B.
 func (s *Scratch) B(n int) []float32 { return Grow(&s.b, n) }
 
-// Grow is the first n elements of buf, which is replaced by a longer one where it is too short. Their content is arbitrary.
+// Grow is the first n elements of buf, which is replaced by a longer one where it is too short. Their content is
+// arbitrary.
 func Grow(buf *[]float32, n int) []float32 {
 	if cap(*buf) < n {
 		*buf = Aligned(n + n/4)

@@ -38,8 +38,9 @@ func peakGo(turns int) {
 	runtime.KeepAlive([12]float32{x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11})
 }
 
-// ReadLoop reads all of x, whole kilobytes of it, and uses it for nothing: its rate on memory larger than the caches is the
-// most that a kernel which is bound by reading weights could reach on one thread. Write to x before: fresh memory is one page.
+// ReadLoop reads all of x, whole kilobytes of it, and uses it for nothing: its rate on memory larger than the caches is
+// the most that a kernel which is bound by reading weights could reach on one thread. Write to x before: fresh memory
+// is one page.
 func ReadLoop(x []float32) {
 	if n := len(x) * 4 &^ 1023; n > 0 {
 		read(x[:n/4])

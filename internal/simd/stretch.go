@@ -35,7 +35,8 @@ type AttnFew struct {
 	Acc                   []float32           // [rows, DV], at first 0
 }
 
-// FewAttn is the number of rows of a group up to which Few is faster than Forward on packed keys and values; 0 where it cannot run.
+// FewAttn is the number of rows of a group up to which Few is faster than Forward on packed keys and values; 0 where it
+// cannot run.
 func FewAttn() int {
 	if cur.soft == nil {
 		return 0

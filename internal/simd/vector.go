@@ -60,21 +60,21 @@ type SoftmaxBack struct {
 	Lam   float32 // of the second map in mix: −λ
 }
 
-// SoftmaxBackward: p = exp(Scale·p − LSE), dp = Alpha·p·(dp − Delta): a row of logits becomes probabilities, and the gradient of
-// these becomes that of the logits.
+// SoftmaxBackward: p = exp(Scale·p − LSE), dp = Alpha·p·(dp − Delta): a row of logits becomes probabilities, and the
+// gradient of these becomes that of the logits.
 func SoftmaxBackward(p, dp []float32, s *SoftmaxBack) {
 	cur.softmaxBack(p, like("softmax backward", p, dp), s)
 }
 
-// SoftmaxBackward2 is SoftmaxBackward for two maps that share dp: with p1, p2 the probabilities, mix = p1 + Lam·p2, and p1 and
-// p2 are replaced by the gradients of their logits.
+// SoftmaxBackward2 is SoftmaxBackward for two maps that share dp: with p1, p2 the probabilities, mix = p1 + Lam·p2, and
+// p1 and p2 are replaced by the gradients of their logits.
 func SoftmaxBackward2(p1, p2, mix, dp []float32, s *SoftmaxBack) {
 	const op = "softmax backward"
 	cur.softmaxBack2(p1, like(op, p1, p2), like(op, p1, mix), like(op, p1, dp), s)
 }
 
-// RotateHeads turns the heads in x, of 2·len(cos) elements each, by one position's angles, or back with sign −1: with a head's halves a and b,
-// a' = a·cos − sign·b·sin, b' = sign·a·sin + b·cos.
+// RotateHeads turns the heads in x, of 2·len(cos) elements each, by one position's angles, or back with sign −1: with a
+// head's halves a and b, a' = a·cos − sign·b·sin, b' = sign·a·sin + b·cos.
 func RotateHeads(x, cos, sin []float32, sign float32) {
 	if heads(len(x), cos, sin) > 0 {
 		cur.rotateHeads(x, cos, sin, sign)
@@ -130,7 +130,8 @@ func SiluMul(dst, g, u []float32) {
 	cur.siluMul(dst, like("silu mul", dst, g), like("silu mul", dst, u))
 }
 
-// SiluMulGrad: with σ = σ(g), du = dy·g·σ and dg = dy·u·σ·(1 + g·(1−σ)), and y = g·σ·u, the bits of SiluMul. dg, du may be g, u, and y may be dy.
+// SiluMulGrad: with σ = σ(g), du = dy·g·σ and dg = dy·u·σ·(1 + g·(1−σ)), and y = g·σ·u, the bits of SiluMul. dg, du may
+// be g, u, and y may be dy.
 func SiluMulGrad(dg, du, y, dy, g, u []float32) {
 	const op = "silu mul grad"
 	cur.siluMulGrad(dg, like(op, dg, du), like(op, dg, y), like(op, dg, dy), like(op, dg, g), like(op, dg, u))

@@ -1,7 +1,7 @@
 // Package surrogate finds halves of characters in JSON.
 //
-// JSON writes a character outside the basic plane as two escapes, a surrogate pair. Its grammar allows one of them alone,
-// which stands for no character: UTF-8 cannot hold it, and encoding/json silently puts U+FFFD there.
+// JSON writes a character outside the basic plane as two escapes, a surrogate pair. Its grammar allows one of them
+// alone, which stands for no character: UTF-8 cannot hold it, and encoding/json silently puts U+FFFD there.
 package surrogate
 
 import (

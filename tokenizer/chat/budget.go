@@ -14,8 +14,8 @@ type budget struct {
 	now         time.Time
 }
 
-// longStep is the size of a result that may take so long to make that the time is looked at first: case is mapped at some
-// megabytes a second.
+// longStep is the size of a result that may take so long to make that the time is looked at first: case is mapped at
+// some megabytes a second.
 const longStep = 1 << 16
 
 // charge counts one step that produces n bytes.

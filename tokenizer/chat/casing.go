@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// casings map a text as Python's str does: by Unicode's full mappings, in which one character may become several (ß is SS
-// in capitals), and with the form of sigma that ends a word. No text becomes more than three times as long.
+// casings map a text as Python's str does: by Unicode's full mappings, in which one character may become several (ß is
+// SS in capitals), and with the form of sigma that ends a word. No text becomes more than three times as long.
 var casings = map[string]func(string) string{
 	"upper": upper, "lower": lower, "capitalize": capitalize, "title": title, "casefold": casefold, "swapcase": swapcase,
 }
@@ -136,7 +136,8 @@ func allCased(s string, is func(rune) bool) bool {
 	return some
 }
 
-// filterTitle is jinja2's title, which has its own idea of words: they begin after white space and the characters -({[<.
+// filterTitle is jinja2's title, which has its own idea of words: they begin after white space and the characters
+// -({[<.
 func filterTitle(s string) string {
 	between := func(r rune) bool { return isSpace(r) || strings.ContainsRune("-({[<", r) }
 	var out strings.Builder

@@ -2,9 +2,9 @@
 //
 // Load finds a folder's template, Parse reads one, and Render writes a conversation's text, ready to be tokenized
 // without further special tokens. Templates are Jinja and give what jinja2 gives: lexer.go and parser.go read them,
-// eval.go and exec.go run them, and every step is charged to a budget (budget.go). values.go says what values there are;
-// filters.go, tests.go, methods.go and globals.go are what a template can use. A template is never trusted: it reads no
-// file, includes nothing, and ends in bounded time, memory and output.
+// eval.go and exec.go run them, and every step is charged to a budget (budget.go). values.go says what values there
+// are; filters.go, tests.go, methods.go and globals.go are what a template can use. A template is never trusted: it
+// reads no file, includes nothing, and ends in bounded time, memory and output.
 package chat
 
 import (
@@ -103,8 +103,8 @@ func (t *Template) execute(vars map[string]any, r *run) string {
 	return text(r, &scope{vars: vars, up: globals}, t.body)
 }
 
-// finish converts any failure to one kind of error with bounded length. A panic of another kind is a bug here, which must
-// not end a server.
+// finish converts any failure to one kind of error with bounded length. A panic of another kind is a bug here, which
+// must not end a server.
 func finish(kind, err error, panicked any) error {
 	switch p := panicked.(type) {
 	case nil:

@@ -219,7 +219,8 @@ func (r *run) replaced(s string, a []any) any {
 	return strings.Replace(s, old, with, n)
 }
 
-// indent puts a margin before each line except the first, or before that too; other blank lines stay blank unless asked.
+// indent puts a margin before each line except the first, or before that too; other blank lines stay blank unless
+// asked.
 func indent(r *run, v any, p params) any {
 	a := p.bind("indent", 0, "width", "first", "blank")
 	margin, isString := isText(a[0])

@@ -49,9 +49,9 @@ func (t token) String() string {
 	return fmt.Sprintf("%.40q", t.text)
 }
 
-// lexer splits a template. Its rules about white space are those of jinja2: a minus sign in a tag removes all white space
-// on that side. With trim, a statement or a comment removes the newline after it and the white space between it and the
-// beginning of its line, unless it has a plus sign there.
+// lexer splits a template. Its rules about white space are those of jinja2: a minus sign in a tag removes all white
+// space on that side. With trim, a statement or a comment removes the newline after it and the white space between it
+// and the beginning of its line, unless it has a plus sign there.
 type lexer struct {
 	source    string
 	line      int

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// path is what a filter compares or prints of an item: the item itself if by is None, or what by leads to, such as a.b or 0.
+// path is what a filter compares or prints of an item: the item itself if by is None, or what by leads to, such as a.b
+// or 0.
 func (r *run) path(v, by any) any {
 	s, ok := isText(by)
 	if !ok {

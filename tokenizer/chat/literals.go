@@ -13,8 +13,8 @@ var simpleEscapes = map[byte]string{
 	'n': "\n", 't': "\t", 'r': "\r", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", '\\': "\\", '\'': "'", '"': `"`, '\n': "",
 }
 
-// unescape reads Python's escapes in the inside of a quoted text. jinja2 writes characters beyond ASCII as escapes before it
-// reads them, so that a backslash before such a character is a backslash before a backslash.
+// unescape reads Python's escapes in the inside of a quoted text. jinja2 writes characters beyond ASCII as escapes
+// before it reads them, so that a backslash before such a character is a backslash before a backslash.
 func unescape(s string) (string, error) {
 	var out strings.Builder
 	for s != "" {

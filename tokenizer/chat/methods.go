@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// textMethod is a method of Python's str: its parameters, how many of them must be given, and what it does. None of those
-// given by name is empty.
+// textMethod is a method of Python's str: its parameters, how many of them must be given, and what it does. None of
+// those given by name is empty.
 type textMethod struct {
 	need  int
 	names []string

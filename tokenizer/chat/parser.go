@@ -10,8 +10,8 @@ type parser struct {
 	cursor
 	names []string // all that are read, for macros
 
-	// Filters and tests that are not known are errors, as in jinja2, unless they are in a branch of an if or in an inline
-	// if, which need not be reached. unknown are those that may still be found to be there, errors the others.
+	// Filters and tests that are not known are errors, as in jinja2, unless they are in a branch of an if or in an
+	// inline if, which need not be reached. unknown are those that may still be found to be there, errors the others.
 	unknown, errors []string
 }
 

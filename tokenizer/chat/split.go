@@ -40,7 +40,8 @@ func splitText(s, sep string, n int, fromRight bool) []string {
 	return parts
 }
 
-// splitSpace splits at white space, at most n times if n is not negative. The rest keeps the white space at its far end.
+// splitSpace splits at white space, at most n times if n is not negative. The rest keeps the white space at its far
+// end.
 func splitSpace(s string, n int, fromRight bool) []string {
 	if countWords(s, func(r rune) bool { return !isSpace(r) }) > maxListed {
 		fail("%w", errLarge)

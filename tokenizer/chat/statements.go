@@ -19,8 +19,8 @@ func compile(source string, trim, keepNewline bool) []stmt {
 	return list
 }
 
-// statements reads text and tags up to a tag that begins with one of these words, which becomes the current token; without
-// words, up to the end of the template.
+// statements reads text and tags up to a tag that begins with one of these words, which becomes the current token;
+// without words, up to the end of the template.
 func (p *blockParser) statements(ends ...string) (list []stmt) {
 	for {
 		switch t := p.now(); t.kind {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A value of a template is nil (None), a bool, an int, a float64, a string or one of these. No value but a namespace and a
-// generator changes.
+// A value of a template is nil (None), a bool, an int, a float64, a string or one of these. No value but a namespace
+// and a generator changes.
 type (
 	// undefined is an unknown name, or an item or attribute that is not there. Unlike None it prints nothing, and most
 	// uses of it are errors; in a text template nearly all.

@@ -8,8 +8,8 @@
 //	go run tools/mutate/main.go -run tokenizer  # those whose name matches
 //	go run tools/mutate/main.go -list           # print them
 //
-// It exits with 1 if a bug survives or its tests run out of time, and with 2 if one cannot be planted: then the code has
-// changed, and the list must be updated.
+// It exits with 1 if a bug survives or its tests run out of time, and with 2 if one cannot be planted: then the code
+// has changed, and the list must be updated.
 package main
 
 import (

@@ -5,8 +5,8 @@
 //	go run tools/sweep/*.go -kinds cond,bound ./grammar  # some of them
 //	go run tools/sweep/*.go -files 'estimate|split' ./data
 //
-// All changes are compiled into one test binary as an overlay, each behind a switch that a variable turns on, so nothing
-// in the tree changes and a change costs only the tests that reach it. The kinds:
+// All changes are compiled into one test binary as an overlay, each behind a switch that a variable turns on, so
+// nothing in the tree changes and a change costs only the tests that reach it. The kinds:
 //
 //	cond    one side of && or || is left out
 //	if      a branch without else is never taken (but for the checks of errors)

@@ -152,7 +152,8 @@ func (c *column) sumHalf() {
 // diag is the column of row 0 that is on the diagonal: for row i it is column i + diag.
 func (c *column) diag() int { return c.q0 - c.k0 - c.from }
 
-// sumFull is sumHalf with float32 factors, whose query tiles divide key tiles: all rows of a tile see its first key or none does.
+// sumFull is sumHalf with float32 factors, whose query tiles divide key tiles: all rows of a tile see its first key or
+// none does.
 func (c *column) sumFull() {
 	simd.GemmLater(c.DV, c.width, c.nq, c.doT, c.mixB, c.nq, c.dv[c.from:], keyTile, c.diag())
 	dq, first := c.partialQueries(c.at, c.band, c.h, c.qt), c.k0 == c.firstKeys()

@@ -6,10 +6,10 @@ import (
 	"antiphase/internal/simd"
 )
 
-// Attention on float32 factors whose left-hand operands are read where they lie (packer.inPlace). Queries and dO are rows
-// of activations, probabilities and dS rows of a tile, which products read by rows or, for the sums over queries, by
-// columns. Only right-hand operands are packed: K and V once for each key tile, Q and dO once for each query tile. So
-// nothing is packed or transposed for a single pair of tiles.
+// Attention on float32 factors whose left-hand operands are read where they lie (packer.inPlace). Queries and dO are
+// rows of activations, probabilities and dS rows of a tile, which products read by rows or, for the sums over queries,
+// by columns. Only right-hand operands are packed: K and V once for each key tile, Q and dO once for each query tile.
+// So nothing is packed or transposed for a single pair of tiles.
 
 // attendInPlace attends to columns from … to−1. Cells above the diagonal are skipped if the rows are of one head.
 func (q *queries) attendInPlace(k0, nk, from, to int, x *kv) {
@@ -36,8 +36,8 @@ func (q *queries) attendInPlace(k0, nk, from, to int, x *kv) {
 	}
 }
 
-// ends sets lo and hi of nq rows, which begin with row n, query t, relative to column from of the key tile at k0. masked
-// means that some row begins later.
+// ends sets lo and hi of nq rows, which begin with row n, query t, relative to column from of the key tile at k0.
+// masked means that some row begins later.
 func (w *windows) ends(s *shape, n, t, nq, k0, nk, from int) {
 	w.masked = false
 	for r := range nq {

@@ -301,8 +301,8 @@ func amxFile() []byte {
 	return a.finish()
 }
 
-// declareTiles declares them and gathers the tiles by [float32, bfloat16][near, far][wide, narrow][for at least 1, 2, 4, 8
-// and 16 steps of k].
+// declareTiles declares them and gathers the tiles by [float32, bfloat16][near, far][wide, narrow][for at least 1, 2,
+// 4, 8 and 16 steps of k].
 func declareTiles(out *bytes.Buffer, declare func(format string, a ...any)) {
 	for _, f := range tileForms() {
 		declare("%sAMX(p *tileArgs)", f.name())

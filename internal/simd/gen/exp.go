@@ -1,6 +1,7 @@
 package main
 
-// What exp_generic.go explains. Adding roundMagic to a number of less than 2^22 leaves its nearest integer in the lowest bits.
+// What exp_generic.go explains. Adding roundMagic to a number of less than 2^22 leaves its nearest integer in the
+// lowest bits.
 const (
 	expMin, expMax = -87.33654, 89
 	log2e          = 1.44269504088896340736

@@ -7,18 +7,19 @@ const (
 	fewRows = 4
 	// fewGroup is the number of panels that a single row processes at once.
 	fewGroup = 6
-	// fewAhead is how far B is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask for those of
-	// the other. Behind the last step comes the first one of the next group.
+	// fewAhead is how far B is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask
+	// for those of the other. Behind the last step comes the first one of the next group.
 	fewAhead = 3072
 )
 
-// fewKernel: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, stride bytes apart.
-// It repeats the sums of a tile product bit for bit: over each 32 steps of k one chain of multiply-adds
-// for the even elements and one for the odd, then C += even + odd, subnormal numbers being 0. So rows may go either way,
-// and where there are no tiles this is the product.
+// fewKernel: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, stride
+// bytes apart. It repeats the sums of a tile product bit for bit: over each 32 steps of k one chain of multiply-adds
+// for the even elements and one for the odd, then C += even + odd, subnormal numbers being 0. So rows may go either
+// way, and where there are no tiles this is the product.
 //
-// A line of B serves 2·rows multiply-adds: memory is the bound. It gives more to several streams than to one, so a line of each
-// of group panels is read before the next of the first, and a step of every group before the next step of the first.
+// A line of B serves 2·rows multiply-adds: memory is the bound. It gives more to several streams than to one, so a line
+// of each of group panels is read before the next of the first, and a step of every group before the next step of the
+// first.
 type fewKernel struct {
 	*asm
 	rows, group int
@@ -66,8 +67,8 @@ func fewName(rows, group int) string {
 	return fmt.Sprintf("fewBF16x%d", rows)
 }
 
-// panel is a step of the panels at BX: all 32 columns at once, or with AVX2 8 at a time, which are half of each line of a
-// tile, then the other half, then the other tile. DI moves on by 32 columns.
+// panel is a step of the panels at BX: all 32 columns at once, or with AVX2 8 at a time, which are half of each line of
+// a tile, then the other half, then the other tile. DI moves on by 32 columns.
 func (k fewKernel) panel() {
 	if k.wide() {
 		if k.group > 1 {
@@ -115,7 +116,8 @@ const (
 	fewSpread
 )
 
-// part is the register of one of these parts. Rows times vectors is at most 12; two pairs of registers take turns with B.
+// part is the register of one of these parts. Rows times vectors is at most 12; two pairs of registers take turns with
+// B.
 func (k fewKernel) part(part int, at ...int) string {
 	n, pairs := 2*fewGroup, 2
 	if !k.wide() {

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// ahead is how far B is fetched before its use, in bytes: it streams from the second cache. The largest tile of AVX-512 takes so long over
-// a line that the processor's own fetching does.
+// ahead is how far B is fetched before its use, in bytes: it streams from the second cache. The largest tile of AVX-512
+// takes so long over a line that the processor's own fetching does.
 const ahead = 1024
 
 // tileRows are the heights of the matrix tiles; any number of rows is a sum of them.
@@ -18,8 +18,8 @@ func (i isa) tileRows() []int {
 const tileSignature = "(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)"
 
 // aKind is how a tile reads A: from a panel of PackA, row by row from the unpacked matrix, or step by step from an
-// unpacked matrix [k,m]. Packed tiles of fewer than mr rows have the distance of steps as an argument, so they serve for
-// the last kind too.
+// unpacked matrix [k,m]. Packed tiles of fewer than mr rows have the distance of steps as an argument, so they serve
+// for the last kind too.
 type aKind struct {
 	name  string
 	rows  bool // stride is the distance of rows, not of steps of k
@@ -32,8 +32,8 @@ var (
 	turnedA = aKind{name: "turned", apart: true}
 )
 
-// aKinds are the kinds that an instruction set has tiles for. Fourteen rows of AVX-512 have more addresses than there are
-// registers.
+// aKinds are the kinds that an instruction set has tiles for. Fourteen rows of AVX-512 have more addresses than there
+// are registers.
 func (i isa) aKinds() []aKind {
 	switch i {
 	case avx2:
@@ -54,11 +54,12 @@ func (i isa) tileKind(kind aKind, rows int) aKind {
 
 // floatTile is one matrix tile: rows × 2 vectors of C in registers 0…, a row of B in the next two, one element of A
 // spread over another. Per step of k: 2 loads of B, and a broadcast and 2 multiply-adds for each row.
-// At 14 rows AVX-512 does 28 multiply-adds for 16 loads, so the two multipliers are the bound; and, beside a neighbour on the same core,
-// the number of instructions. Hence most rows have their element spread by the multiply-adds themselves, in place of a broadcast: an
-// instruction less for a load more, until the load ports saturate.
+// At 14 rows AVX-512 does 28 multiply-adds for 16 loads, so the two multipliers are the bound; and, beside a neighbour
+// on the same core, the number of instructions. Hence most rows have their element spread by the multiply-adds
+// themselves, in place of a broadcast: an instruction less for a load more, until the load ports saturate.
 //
-// The outer loop runs over panels of B: SI, BX and DI are at the operands, R11 and R12 where A and B's panel begin, AX and DX are free.
+// The outer loop runs over panels of B: SI, BX and DI are at the operands, R11 and R12 where A and B's panel begin, AX
+// and DX are free.
 type floatTile struct {
 	*asm
 	kind aKind
@@ -148,7 +149,8 @@ func (k floatTile) loop() {
 	k.mark("store")
 }
 
-// next moves on by steps of k. Full panels of A are as wide as they are high; of others the width is an argument, added step by step.
+// next moves on by steps of k. Full panels of A are as wide as they are high; of others the width is an argument, added
+// step by step.
 func (k floatTile) next(steps int) {
 	switch {
 	case k.kind.rows:
@@ -171,7 +173,8 @@ func (k floatTile) eachC(f func(i int, mem, reg string)) {
 	}
 }
 
-// prefetchC asks for the tile that comes next, whose elements are wanted before anything else: to the right, or at the left end of the rows below.
+// prefetchC asks for the tile that comes next, whose elements are wanted before anything else: to the right, or at the
+// left end of the rows below.
 func (k floatTile) prefetchC() {
 	below := k.fresh("below")
 	k.op("LEAQ", fmt.Sprintf("%d(DI)", 2*k.bytes()), "DX")

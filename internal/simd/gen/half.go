@@ -12,8 +12,8 @@ var halfOps = []vecOp{
 	}},
 }
 
-// joinHalves is the numbers that were cut into halves. Where the lower one is negative as a number of 16 bits, the upper one was rounded up: their sum is
-// what was cut.
+// joinHalves is the numbers that were cut into halves. Where the lower one is negative as a number of 16 bits, the
+// upper one was rounded up: their sum is what was cut.
 func joinHalves(b *body, up, low string) string {
 	x := b.load(up)
 	b.addInt(b.words(true, low), x, x)
@@ -35,8 +35,9 @@ func splitHalves(b *body, up, low, x string) {
 // narrowOp exists in a third form: the processor's own conversion, which takes subnormal numbers for 0.
 var narrowOp = vecOp{name: "narrow", params: "dst:h,src", unroll: 4, body: func(b *body) { b.store("dst", b.load("src")) }}
 
-// bf16Ops are those kernels of vecOps that also exist on slices of bfloat16, with the processor's own conversion: what they read and write
-// is half as much, and no float32 is put down in between. So does AdamW on parameters cut into halves.
+// bf16Ops are those kernels of vecOps that also exist on slices of bfloat16, with the processor's own conversion: what
+// they read and write is half as much, and no float32 is put down in between. So does AdamW on parameters cut into
+// halves.
 func bf16Ops() (all []vecOp) {
 	params := map[string]string{
 		"add": "dst:h,a:h,b:h,ahead:i", "scaleMul": "dst:h,alpha:f,a:h,b", "mulAxpy": "y,alpha:f,a:h,b:h", "normGrad": "dx:h,dy:h,w,x:h,p:f,q:f,ahead:i",

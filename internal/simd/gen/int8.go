@@ -12,8 +12,8 @@ const (
 	int8Rows = 4
 	// int8Accs is the number of accumulators of VPDPBUSD.
 	int8Accs = 24
-	// int8Ahead is how far W is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask for those of the
-	// other. Behind the last step comes the first one of the next group.
+	// int8Ahead is how far W is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask
+	// for those of the other. Behind the last step comes the first one of the next group.
 	int8Ahead = 3072
 )
 
@@ -27,8 +27,8 @@ func int8Name(rows, group int) string {
 	return fmt.Sprintf("fewInt8x%d", rows)
 }
 
-// fewInt8Begin begins a kernel of few rows: R9 a step of x, R8 half of that, from upper bytes to lower ones, BX W, R10 its head, DI C,
-// R12 the rows' scales, R11 panels left, R13 the stride from a panel to the next.
+// fewInt8Begin begins a kernel of few rows: R9 a step of x, R8 half of that, from upper bytes to lower ones, BX W, R10
+// its head, DI C, R12 the rows' scales, R11 panels left, R13 the stride from a panel to the next.
 func fewInt8Begin(a *asm, rows, group, frame int) {
 	a.text(int8Name(rows, group), frame, 80)
 	loadArgs(a, "step+16", "R9", "w+24", "BX", "head+32", "R10", "c+40", "DI", "scale+56", "R12", "panels+64", "R11", "stride+72", "R13")

@@ -208,8 +208,8 @@ func (k *int8Tiles) column() {
 	}
 }
 
-// copies moves arguments to where the kernel counts, from, to, from, to …: the collector must not see a pointer that has
-// run past its operand.
+// copies moves arguments to where the kernel counts, from, to, from, to …: the collector must not see a pointer that
+// has run past its operand.
 func (k *int8Tiles) copies(fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
 		k.mov(k.p.at(fields[i]), k.temp)
@@ -217,7 +217,8 @@ func (k *int8Tiles) copies(fields ...string) {
 	}
 }
 
-// start sets the tiles of sums to −128·Σq of the columns, the same in every line, and zero, or to sums of an earlier run of k.
+// start sets the tiles of sums to −128·Σq of the columns, the same in every line, and zero, or to sums of an earlier
+// run of k.
 func (k *int8Tiles) start() {
 	k.mov(k.p.at("atX"), k.x)
 	k.mov(k.p.at("steps"), k.steps)

@@ -5,14 +5,15 @@ import "fmt"
 // avxVNNI is AVX2 with VPDPBUSD, as processors without AVX-512 have it.
 var avxVNNI = isa{tag: "AVXVNNI", file: "avxvnni", lanes: 8, reg: "Y", regs: 16}
 
-// dotBytes: Y[dst] += products of four bytes each, unsigned ones of Y[x] with signed ones of Y[w]. The assembler knows only AVX-512's form.
+// dotBytes: Y[dst] += products of four bytes each, unsigned ones of Y[x] with signed ones of Y[w]. The assembler knows
+// only AVX-512's form.
 func dotBytes(dst, x, w int) macro {
 	code := []byte{0xC4, byte(1-dst>>3)<<7 | 1<<6 | byte(1-w>>3)<<5 | 2, byte(^x&15)<<3 | 1<<2 | 1, 0x50, 0xC0 | byte(dst&7)<<3 | byte(w&7)}
 	return raw(fmt.Sprintf("VPDPBUSD_Y%d_Y%d_Y%d", w, x, dst), code, fmt.Sprintf("{vex} vpdpbusd ymm%d, ymm%d, ymm%d", dst, x, w))
 }
 
-// avxFew is few with AVX-VNNI: a part of a panel's columns at a time, all of them for one row, a tile for two, 8 for more. R14 is where the
-// part begins, R15 counts the parts left.
+// avxFew is few with AVX-VNNI: a part of a panel's columns at a time, all of them for one row, a tile for two, 8 for
+// more. R14 is where the part begins, R15 counts the parts left.
 type avxFew struct {
 	*asm
 	rows int
@@ -103,8 +104,8 @@ func (k avxFew) results() {
 	}
 }
 
-// splitHalfLines is 64 elements as bytes of two planes, plus 2¹⁵: upper ones at DI, lower ones at DI + R9. Packing works within parts of 16
-// bytes; groups of four bytes are put in order at the end.
+// splitHalfLines is 64 elements as bytes of two planes, plus 2¹⁵: upper ones at DI, lower ones at DI + R9. Packing
+// works within parts of 16 bytes; groups of four bytes are put in order at the end.
 func splitHalfLines(a *asm) {
 	for half := range 2 {
 		for i := range 4 {

@@ -5,9 +5,9 @@ import "fmt"
 // wordSteps is the steps of k whose sums have room in 32 bits: 512·127·32767 < 2³¹.
 const wordSteps = 8
 
-// wordFew is few of AVX2, where bytes are widened to words and pairs of products summed: a vector of sums is two for each of 4
-// columns. Sums of up to 8 steps are split into what is above 2⁸ and what is below, and those added in memory.
-// One or two rows take the 16 columns of a tile at once, more of them 8.
+// wordFew is few of AVX2, where bytes are widened to words and pairs of products summed: a vector of sums is two for
+// each of 4 columns. Sums of up to 8 steps are split into what is above 2⁸ and what is below, and those added in
+// memory. One or two rows take the 16 columns of a tile at once, more of them 8.
 type wordFew struct {
 	*asm
 	rows int

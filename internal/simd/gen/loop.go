@@ -137,7 +137,8 @@ func newBody(a *asm, o *vecOp) *body {
 	return b
 }
 
-// loops runs the program over whole groups of vectors, single ones and the masked rest, with temporaries from register base on.
+// loops runs the program over whole groups of vectors, single ones and the masked rest, with temporaries from register
+// base on.
 func (b *body) loops(base int) {
 	o := b.kernel
 	if o.unroll > 1 {

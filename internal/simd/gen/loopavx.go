@@ -63,8 +63,8 @@ func (f avxFrame) flush() {
 
 func (f avxFrame) unflush() { f.op("LDMXCSR", "mode-8(SP)") }
 
-// hold keeps the program's constants in registers that it leaves, of which AVX-512 has enough: read from memory they would take as long as the
-// arithmetic, and twice as long where a vector of them crosses a line of the cache.
+// hold keeps the program's constants in registers that it leaves, of which AVX-512 has enough: read from memory they
+// would take as long as the arithmetic, and twice as long where a vector of them crosses a line of the cache.
 func (f avxFrame) hold() {
 	if !f.wide() {
 		return
@@ -106,8 +106,8 @@ func (f avxFrame) left(masks, program func()) {
 	f.mark("done")
 }
 
-// rest prepares the vector of the CX elements that are left: with a mask of them in K1, or in the last register. AVX2 has none for words: with
-// slices of bfloat16, of which there is at least a vector, it does the last ones again.
+// rest prepares the vector of the CX elements that are left: with a mask of them in K1, or in the last register. AVX2
+// has none for words: with slices of bfloat16, of which there is at least a vector, it does the last ones again.
 func (f avxFrame) rest() {
 	if len(f.half) > 0 && !f.wide() {
 		f.op("LEAQ", fmt.Sprintf("-%d(AX)(CX*1)", f.lanes), "AX")
@@ -146,7 +146,8 @@ func (f avxFrame) lookAhead() {
 	}
 }
 
-// fetch asks for the line that a slice of halves has at R12, which is as far ahead of AX as the kernel was told, once for each line.
+// fetch asks for the line that a slice of halves has at R12, which is as far ahead of AX as the kernel was told, once
+// for each line.
 func (f avxFrame) fetch(name string) {
 	if at := f.step * f.bytes() / 2; f.ahead && !f.masked && at%64 == 0 {
 		f.op("PREFETCHT0", fmt.Sprintf("%d(%s)(R12*2)", at, f.mem[name]))

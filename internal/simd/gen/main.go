@@ -4,12 +4,13 @@
 // asm.go collects the text of a file. A kernel is a type that embeds it, or a function over it; instructions that the
 // assembler lacks are values (missing.go, missingarm.go).
 //
-// A vector op is a short program over registers (vector.go, exp.go) in instructions that every set has (ops.go). A frame
-// (loop.go) runs it over whole vectors and over the rest, with a mask (loopavx.go) or, in NEON, one by one (neon.go).
-// Matrix tiles and packing (gemm.go, pack.go) are written out for each number of rows.
+// A vector op is a short program over registers (vector.go, exp.go) in instructions that every set has (ops.go). A
+// frame (loop.go) runs it over whole vectors and over the rest, with a mask (loopavx.go) or, in NEON, one by one
+// (neon.go). Matrix tiles and packing (gemm.go, pack.go) are written out for each number of rows.
 //
-// Kernels on AMX tiles (amx*.go, attn*.go, stretch*.go, int8amx.go) take a struct of arguments: args.txt declares it once,
-// for Go and for the assembly (layout.go). They hold registers by name, and the generator refuses conflicts (regs.go).
+// Kernels on AMX tiles (amx*.go, attn*.go, stretch*.go, int8amx.go) take a struct of arguments: args.txt declares it
+// once, for Go and for the assembly (layout.go). They hold registers by name, and the generator refuses conflicts
+// (regs.go).
 //
 // Run it with go generate in the folder above; a test checks that the files there are what it writes.
 package main

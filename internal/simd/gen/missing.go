@@ -90,7 +90,8 @@ func zeroTile(t *reg) macro {
 	return raw(fmt.Sprintf("TILEZERO_T%d", t.num()), append(vex(0, 0, 0, 3), 0x49, 0xC0|byte(t.num())<<3), fmt.Sprintf("tilezero tmm%d", t.num()))
 }
 
-// multiplyTiles: c += x·y of bfloat16 pairs; multiplyBytes of unsigned bytes with signed ones, multiplySigned of signed ones.
+// multiplyTiles: c += x·y of bfloat16 pairs; multiplyBytes of unsigned bytes with signed ones, multiplySigned of signed
+// ones.
 func multiplyTiles(c, x, y *reg) macro  { return tileProduct("TDPBF16PS", 2, 0x5C, c, x, y) }
 func multiplyBytes(c, x, y *reg) macro  { return tileProduct("TDPBUSD", 1, 0x5E, c, x, y) }
 func multiplySigned(c, x, y *reg) macro { return tileProduct("TDPBSSD", 3, 0x5E, c, x, y) }

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// fewVectors is the number of vectors of columns that NEON computes at once for this many rows. Each takes two registers
-// per row, for the sums over even and over odd k.
+// fewVectors is the number of vectors of columns that NEON computes at once for this many rows. Each takes two
+// registers per row, for the sums over even and over odd k.
 func fewVectors(rows int) int {
 	if rows > 2 {
 		return 2
@@ -58,7 +58,8 @@ func (k neonFew) emit() {
 	k.op("RET")
 }
 
-// nextPart advances to the next columns of a panel, vecs vectors of the lines of a tile, and counts the remaining parts.
+// nextPart advances to the next columns of a panel, vecs vectors of the lines of a tile, and counts the remaining
+// parts.
 func nextPart(a *asm, vecs int, at, count string) {
 	const tile = 1024
 	label := a.fresh("same")
@@ -75,8 +76,8 @@ func nextPart(a *asm, vecs int, at, count string) {
 	a.op("SUBS", "$1", count)
 }
 
-// part is 32 elements of k for some columns. The sums over even k are in the first registers, then those over odd k; B is
-// in V16 and up, A in V24 and up.
+// part is 32 elements of k for some columns. The sums over even k are in the first registers, then those over odd k; B
+// is in V16 and up, A in V24 and up.
 func (k neonFew) part(vecs int) {
 	chain := func(odd, r, i int) string { return k.v(odd*k.rows*vecs + r*vecs + i) }
 	for i := range 2 * k.rows * vecs {

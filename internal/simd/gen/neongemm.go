@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// skinnyColumns is the number of columns that skinny computes at once in NEON. With one vector of four, each multiply-add
-// would wait for the previous one.
+// skinnyColumns is the number of columns that skinny computes at once in NEON. With one vector of four, each
+// multiply-add would wait for the previous one.
 const skinnyColumns = 16
 
 // neonTile is floatTile in NEON: rows × 16 elements of C in registers 4·row + vector, a row of B in V24–V27.

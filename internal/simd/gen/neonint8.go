@@ -14,8 +14,8 @@ func (i isa) planar() bool { return i.tag == dotARM.tag || i.tag == matrixARM.ta
 // smlalSteps is the number of steps whose sums fit in 32 bits: a lane adds 16 products per step, 16·32·127·32767 < 2³¹.
 const smlalSteps = 32
 
-// int8Vectors is the number of vectors of W, four columns each, that are multiplied at once with this many rows. Without
-// SDOT each column takes a register of sums, with it four columns take two, for upper and for lower bytes.
+// int8Vectors is the number of vectors of W, four columns each, that are multiplied at once with this many rows.
+// Without SDOT each column takes a register of sums, with it four columns take two, for upper and for lower bytes.
 func (i isa) int8Vectors(rows int) int {
 	switch {
 	case i.planar() && rows <= 2:
@@ -26,8 +26,8 @@ func (i isa) int8Vectors(rows int) int {
 	return []int{0, 4, 2, 1, 1}[rows]
 }
 
-// neonBytes is fewInt8 in NEON. R3 points to the panel of W, R12 to part of it, R15 to the current step, R5 to the head,
-// R13 to C, R6 to the scales of rows; R10 counts the remaining panels.
+// neonBytes is fewInt8 in NEON. R3 points to the panel of W, R12 to part of it, R15 to the current step, R5 to the
+// head, R13 to C, R6 to the scales of rows; R10 counts the remaining panels.
 type neonBytes struct {
 	*asm
 	rows int
@@ -162,8 +162,8 @@ func dotLane(d, n, m string, i int) macro {
 	return word(0x4F80E000|lane(i)|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("sdot v%d.4s, v%d.16b, v%d.4b[%d]", number(d), number(n), number(m), i))
 }
 
-// smlalPart sums part of a panel's columns. Register 4·(row·vecs + vector) + column holds four partial sums of a column.
-// After smlalSteps steps they are added to 64-bit sums in memory.
+// smlalPart sums part of a panel's columns. Register 4·(row·vecs + vector) + column holds four partial sums of a
+// column. After smlalSteps steps they are added to 64-bit sums in memory.
 func (k neonBytes) smlalPart(vecs int) {
 	n := 4 * k.rows * vecs
 	at := func(i int) string { return fmt.Sprintf("sums-%d(SP)", 16*(n-i)) }

@@ -1,7 +1,7 @@
 package main
 
-// arith is the arithmetic of vector programs: one line for each instruction, with its name on amd64 and its code and name
-// in NEON. Operands are in the order of Go's assembler: sub(y, x, dst) is dst = x − y. Constants are operands too.
+// arith is the arithmetic of vector programs: one line for each instruction, with its name on amd64 and its code and
+// name in NEON. Operands are in the order of Go's assembler: sub(y, x, dst) is dst = x − y. Constants are operands too.
 type arith struct{ *asm }
 
 func (a arith) add(y, x, dst string)    { three(a, "VADDPS", 0x4E20D400, "fadd", "4s", y, x, dst) }

@@ -157,7 +157,8 @@ func copyPanel(a *asm) {
 	}
 }
 
-// copyRows is copyPanel where the width is this one: two moves, each an instruction, the kind of its register and its place in the row.
+// copyRows is copyPanel where the width is this one: two moves, each an instruction, the kind of its register and its
+// place in the row.
 func copyRows(a *asm, width int, label string, moves ...string) {
 	a.op("CMPQ", "AX", imm(width))
 	a.op("JNE", "not"+label)

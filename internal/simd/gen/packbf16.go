@@ -19,9 +19,9 @@ type pairPacker struct {
 	e packElem
 }
 
-// emitLines packs rows of k elements, up to 16, one tile of bfloat16 for every 32 elements, padded with zeros. A tile is 16 lines of
-// 64 bytes: of A, line m holds 32 elements of k of row m; of B, line p holds elements 2p and 2p+1 of k of 16 columns, side
-// by side. One is the other's transpose in units of pairs.
+// emitLines packs rows of k elements, up to 16, one tile of bfloat16 for every 32 elements, padded with zeros. A tile
+// is 16 lines of 64 bytes: of A, line m holds 32 elements of k of row m; of B, line p holds elements 2p and 2p+1 of k
+// of 16 columns, side by side. One is the other's transpose in units of pairs.
 //
 //	packFloats, packHalves          rows of A as they lie
 //	packFloatsTurn, packHalvesTurn  columns of B given as rows: [n,k]
@@ -181,8 +181,9 @@ func (k pairPacker) panel() {
 	}
 }
 
-// emitTurn makes tiles of A out of tiles of B, in place: one step of panels that lie stride bytes apart. Meanwhile it fetches 8 of the rows
-// that emitPairs' kernel will want then: those after the ones it has fetched itself, the next of src's.
+// emitTurn makes tiles of A out of tiles of B, in place: one step of panels that lie stride bytes apart. Meanwhile it
+// fetches 8 of the rows that emitPairs' kernel will want then: those after the ones it has fetched itself, the next of
+// src's.
 func (k pairPacker) emitTurn() {
 	k.text("turn"+k.e.name, 0, 40)
 	loadArgs(k.asm, "dst+0", "DI", "panels+8", "CX", "stride+16", "DX", "src+24", "R11", "ld+32", "R8")
@@ -216,9 +217,10 @@ func nextPanels(a *asm) {
 	a.ret()
 }
 
-// packDown packs 32 rows of a left operand given transposed, [k,m] of bfloat16, into a step of panels that lie stride bytes apart: 32 × 32 words
-// are transposed for each. Four pieces of 8 columns, of rows 8 apart, are put together in a register as they are loaded, which leaves three of
-// the five rounds of shuffles. Meanwhile the next 32 rows are fetched.
+// packDown packs 32 rows of a left operand given transposed, [k,m] of bfloat16, into a step of panels that lie stride
+// bytes apart: 32 × 32 words are transposed for each. Four pieces of 8 columns, of rows 8 apart, are put together in a
+// register as they are loaded, which leaves three of the five rounds of shuffles. Meanwhile the next 32 rows are
+// fetched.
 func packDown(a *asm) {
 	a.text("downHalves", 0, 40)
 	for l := 1; l < 4; l++ { // a quarter of a register each

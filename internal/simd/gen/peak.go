@@ -58,8 +58,8 @@ func peakInt8(a *asm) {
 	})
 }
 
-// readMemory reads n bytes, a multiple of 512, and uses them for nothing. It reads 8 parts side by side, because memory gives more
-// to several streams than to one.
+// readMemory reads n bytes, a multiple of 512, and uses them for nothing. It reads 8 parts side by side, because memory
+// gives more to several streams than to one.
 func readMemory(a *asm) {
 	a.text("readMemory", 0, 16)
 	a.op("MOVQ", "p+0(FP)", "SI")

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// The rotations write their loops themselves: x is a row of heads of 2·len(cos) elements, and each vector of cos and sin, the latter times
-// sign, stays in registers while it turns the same columns of all heads.
+// The rotations write their loops themselves: x is a row of heads of 2·len(cos) elements, and each vector of cos and
+// sin, the latter times sign, stays in registers while it turns the same columns of all heads.
 
 // rotation is one of them over the CX columns of a head, steps vectors at a time if there are that many.
 type rotation struct {
@@ -85,8 +85,8 @@ func secondHalf(b *body) {
 	b.op("LEAQ", fmt.Sprintf("(DI)(CX*%d)", b.size("x")), "R11")
 }
 
-// rotatePairs turns the pairs (x[2j], x[2j+1]) of a head by cos[j], sin[j]. With c and s each element of those twice and x' = x with the
-// elements of each pair exchanged: even lanes x·c − x'·s, odd lanes x·c + x'·s.
+// rotatePairs turns the pairs (x[2j], x[2j+1]) of a head by cos[j], sin[j]. With c and s each element of those twice
+// and x' = x with the elements of each pair exchanged: even lanes x·c − x'·s, odd lanes x·c + x'·s.
 func rotatePairs(b *body) {
 	if b.arm() {
 		rotatePairsNEON(b)

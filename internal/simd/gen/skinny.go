@@ -13,8 +13,8 @@ func (i isa) skinnyWidth() int {
 	return i.lanes
 }
 
-// skinnyKernel: c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for i < rows, j < lanes, k a multiple of 4. B's elements are
-// turned in registers, so that a lane is a column of C and each sum runs in the order of p as in the tiles.
+// skinnyKernel: c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for i < rows, j < lanes, k a multiple of 4. B's elements
+// are turned in registers, so that a lane is a column of C and each sum runs in the order of p as in the tiles.
 // For AVX-512 64 shuffles and 16·rows multiply-adds on 1 KiB of B, on different ports: faster than memory.
 type skinnyKernel struct {
 	*asm

@@ -1,7 +1,7 @@
 package main
 
-// softRows is softTile's loop over rows, eight at a time: the largest logits of all, then what their sums are scaled by,
-// then the powers.
+// softRows is softTile's loop over rows, eight at a time: the largest logits of all, then what their sums are scaled
+// by, then the powers.
 type softRows struct {
 	*fullKernel
 	x, rows, in   *reg // the row, rows left, the row's number in its eight
@@ -81,8 +81,8 @@ func (k *softRows) largest() {
 	k.op("VMOVSS", most[0].low(), k.args.elem("shift", k.in, 4))
 }
 
-// factors: top' = max(top, scale·largest), what is subtracted from logits is top' or, for a row of no columns, a number;
-// sums so far are scaled by 2^(top − top').
+// factors: top' = max(top, scale·largest), what is subtracted from logits is top' or, for a row of no columns, a
+// number; sums so far are scaled by 2^(top − top').
 func (k *softRows) factors() {
 	c, now, mask := k.chains[0], k.chains[1].x, k.chains[2].x
 	n := k.hold("DI", "rows")

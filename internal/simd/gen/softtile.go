@@ -2,9 +2,9 @@ package main
 
 import "math"
 
-// Softmax of a whole tile of float32 logits in one call, forward and backward, for AVX2. Exponents are in units of log 2:
-// 2^x needs neither a product with log2 e nor a second part of ln 2. Each row ends at a column of its own. A last vector
-// that is not whole is masked, and the rest of the row is cleared.
+// Softmax of a whole tile of float32 logits in one call, forward and backward, for AVX2. Exponents are in units of log
+// 2: 2^x needs neither a product with log2 e nor a second part of ln 2. Each row ends at a column of its own. A last
+// vector that is not whole is masked, and the rest of the row is cleared.
 
 // exp2Poly are the coefficients of 2^r for |r| ≤ 1/2, the highest power's first: expPoly for r·ln 2.
 var exp2Poly = func() []float64 {
@@ -72,8 +72,8 @@ func newFull(a *asm, name, args string, chains int) *fullKernel {
 	return k
 }
 
-// exp2 sets q = 2^x of each chain; x and n are lost. n = round(x) lands in the exponent's place by powerMagic and a shift,
-// 2^(x−n) is the polynomial. Chains are interleaved: one's latency is filled by the others. A NaN comes through.
+// exp2 sets q = 2^x of each chain; x and n are lost. n = round(x) lands in the exponent's place by powerMagic and a
+// shift, 2^(x−n) is the polynomial. Chains are interleaved: one's latency is filled by the others. A NaN comes through.
 func (k *fullKernel) exp2(chains ...chain) {
 	each := func(f func(c chain)) {
 		for _, c := range chains {

@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// stretch names the kernels in which few rows attend to keys and values as they lie in a cache: bfloat16, the heads of a
-// position side by side. They repeat the sums of attnForward bit for bit and read memory once, from end to end: that is
-// their bound, about 10 cycles a line.
+// stretch names the kernels in which few rows attend to keys and values as they lie in a cache: bfloat16, the heads of
+// a position side by side. They repeat the sums of attnForward bit for bit and read memory once, from end to end: that
+// is their bound, about 10 cycles a line.
 var stretch = isa{tag: "Stretch", file: "stretch", lanes: 16, reg: "Z", regs: 32}
 
 // flush makes subnormal numbers 0, as tiles do; unflush ends that and returns.
@@ -18,9 +18,10 @@ func unflush(a *asm) {
 	a.ret()
 }
 
-// keysKernel emits the logits of blocks of 16 positions for some key heads, each with n queries. The 16 lines of a block,
-// 32 elements of each position, are a tile as they lie, the left factor; 32 elements of a query are a tile of a single
-// column. Their product has the sums of the tiles in which the query is a row of the left factor. About 2 cycles a line.
+// keysKernel emits the logits of blocks of 16 positions for some key heads, each with n queries. The 16 lines of a
+// block, 32 elements of each position, are a tile as they lie, the left factor; 32 elements of a query are a tile of a
+// single column. Their product has the sums of the tiles in which the query is a row of the left factor. About 2 cycles
+// a line.
 type keysKernel struct {
 	*asm
 	n                  int
@@ -91,9 +92,9 @@ func (k *keysKernel) head() {
 	k.drop(steps)
 }
 
-// prefetch is steps [from,to) of 16, which fetch four lines of every fourth row of the next block: by the time that rows
-// have been gone through once these are whole groups of four rows, 4 streams, which memory serves faster than one or
-// sixteen.
+// prefetch is steps [from,to) of 16, which fetch four lines of every fourth row of the next block: by the time that
+// rows have been gone through once these are whole groups of four rows, 4 streams, which memory serves faster than one
+// or sixteen.
 func (k *keysKernel) prefetch(from, to int) {
 	for i := from; i < to; i++ {
 		at, half := 64*(i%4), []*reg{k.next, k.nextLower}[i/8]

@@ -5,7 +5,8 @@ import "fmt"
 // stretchQueries is the largest number of queries multiplied with a tile of keys at once.
 const stretchQueries = 4
 
-// softKernel is one step of the online softmax of rows of up to 128 logits, as softmaxStrip does it for 32 rows, bit for
+// softKernel is one step of the online softmax of rows of up to 128 logits, as softmaxStrip does it for 32 rows, bit
+// for
 // bit: logits turn into p, rounded to bfloat16, in place. A row attends to its first hi columns.
 type softKernel struct {
 	*asm

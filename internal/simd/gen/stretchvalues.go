@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// valuesKernel adds up to 32 positions to acc, of n·turns rows of each of some groups: acc += even + odd, the sums of p·v
-// over the even and over the odd positions. A line is 32 columns, the even ones and the odd ones a register each.
+// valuesKernel adds up to 32 positions to acc, of n·turns rows of each of some groups: acc += even + odd, the sums of
+// p·v over the even and over the odd positions. A line is 32 columns, the even ones and the odd ones a register each.
 // 3 cycles a line with two rows.
 type valuesKernel struct {
 	*asm

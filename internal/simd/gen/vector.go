@@ -222,7 +222,8 @@ func siluMulGrad(b *body) {
 	b.store("dg", g)
 }
 
-// updateAdamW updates p, m and v as simd.AdamW says; its fields in order: Clip Beta1 Beta1c Beta2 Beta2c Keep Step C2 Eps.
+// updateAdamW updates p, m and v as simd.AdamW says; its fields in order: Clip Beta1 Beta1c Beta2 Beta2c Keep Step C2
+// Eps.
 func updateAdamW(b *body, p string) {
 	m, v, g := b.load("m"), b.load("v"), b.load("g")
 	base := b.free

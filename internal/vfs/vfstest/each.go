@@ -8,8 +8,8 @@ import (
 )
 
 // EachFault runs act once for every file operation that it makes, on a new file system each time, and fails that
-// operation: act must return the injected error. Operations that spare accepts may fail without an error; it may be nil.
-// It returns the number of operations.
+// operation: act must return the injected error. Operations that spare accepts may fail without an error; it may be
+// nil. It returns the number of operations.
 func EachFault(t testing.TB, prepare func(vfs.FS), act func(vfs.FS) error, spare func(Op) bool) int {
 	t.Helper()
 	injected := errors.New("injected")

@@ -1,8 +1,8 @@
 // Package vfstest has the file systems of crash tests.
 //
-// [Mem] lives in memory and knows, of every file, the bytes last synced and, of every folder, the names last synced and the
-// changes since. [Mem.Crash] gives one file system a power loss could leave behind. [Faulty] wraps any file system and
-// shows each operation to a function first, which may fail it, or take a Crash at that very point.
+// [Mem] lives in memory and knows, of every file, the bytes last synced and, of every folder, the names last synced and
+// the changes since. [Mem.Crash] gives one file system a power loss could leave behind. [Faulty] wraps any file system
+// and shows each operation to a function first, which may fail it, or take a Crash at that very point.
 package vfstest
 
 import (
@@ -22,7 +22,8 @@ import (
 type Mem struct {
 	mu   sync.Mutex
 	root *node
-	// Cap bounds the bytes of all files together; 0 for no bound. Past it a write takes what fits and fails with ENOSPC.
+	// Cap bounds the bytes of all files together; 0 for no bound. Past it a write takes what fits and fails with
+	// ENOSPC.
 	Cap int64
 }
 
