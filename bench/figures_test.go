@@ -320,6 +320,7 @@ func TestPassRate(t *testing.T) {
 		{"one sequence", [][]time.Duration{at(100, 200, 300, 400)}, 4, 10},
 		{"two at once", [][]time.Duration{at(100, 200, 300), at(190, 250, 350)}, 6, 3 / 0.11}, // of (190, 300] 200, 250 and 300
 		{"one after the other", [][]time.Duration{at(0, 50, 100), at(200, 300)}, 5, 4 / 0.3},
+		{"one begins as the other ends", [][]time.Duration{at(100, 200), at(200, 300)}, 4, 3 / 0.2},
 		{"the later one first", [][]time.Duration{at(200, 300), at(0, 50, 100)}, 5, 4 / 0.3},
 		{"three, the middle one first", [][]time.Duration{at(200, 300), at(400, 450, 500), at(0, 100)}, 7, 6 / 0.5},
 		{"half of the tokens without text", [][]time.Duration{at(100, 200, 300, 400)}, 8, 20},

@@ -51,16 +51,24 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// A prompt is measured at most five times, after two: it is long. Steps are measured as often as asked.
+// A prompt is measured at most five times, after two: it is long. Steps are measured as often as asked, of the largest batch
+// too, wherever it stands: while its last prompts are computed the first sequences continue.
 func TestRepetitionsOfPrompts(t *testing.T) {
-	c := quick(t)
-	c.Reps, c.Warmup = 7, 3
-	var rows []Row
-	o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}, Batch: []int{1}, Prompt: 4}
-	if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil {
-		t.Fatal(err)
-	}
-	if rows[0].Reps != 5 || rows[0].Warmup != 2 || rows[1].Reps != 7 || rows[1].Warmup != 3 {
-		t.Errorf("%d after %d, then %d after %d", rows[0].Reps, rows[0].Warmup, rows[1].Reps, rows[1].Warmup)
+	for _, x := range []struct{ reps, warmup, prompts, before int }{{7, 3, 5, 2}, {3, 1, 3, 1}} {
+		c := quick(t)
+		c.Reps, c.Warmup = x.reps, x.warmup
+		var rows []Row
+		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}, Batch: []int{9, 1}, Prompt: 4, Chunk: 1}
+		if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil || len(rows) != 3 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		if rows[0].Reps != x.prompts || rows[0].Warmup != x.before {
+			t.Errorf("%+v: prompts %d after %d", x, rows[0].Reps, rows[0].Warmup)
+		}
+		for _, row := range rows[1:] {
+			if row.Reps != x.reps || row.Warmup != x.warmup {
+				t.Errorf("%+v: %s %d after %d", x, row.Name, row.Reps, row.Warmup)
+			}
+		}
 	}
 }

@@ -121,7 +121,7 @@ func TestServeChecks(t *testing.T) {
 	if !reflect.DeepEqual(seen, map[int]bool{3: true, 4: true, 5: true}) {
 		t.Errorf("3..5 gives %v", seen)
 	}
-	for text, want := range map[string]string{"": "has no lengths", "5 x": "must be a positive whole number", "5 0": "must be a positive whole number"} {
+	for text, want := range map[string]string{"": "has no lengths", "5 x": `entry 2 is "x", must be a positive whole number`, "5 0": "must be a positive whole number"} {
 		path := filepath.Join(t.TempDir(), "lengths")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -205,9 +205,9 @@ func TestPrintedResult(t *testing.T) {
 	}
 }
 
-// The engine is compared with the server around it: the same number of tokens of each prompt in turns, on connections that
-// were used before; a server that breaks off, or writes another number of tokens, is an error.
-func TestServed(t *testing.T) {
+// nanoEngine serves a small random model.
+func nanoEngine(t *testing.T, slots int) *infer.Engine {
+	t.Helper()
 	c := open(t)
 	r, err := recipe.Nano("diff")
 	if err != nil {
@@ -217,13 +217,20 @@ func TestServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Free()
+	t.Cleanup(m.Free)
 	drawParams(c.Device, m.Params)
-	e, err := infer.New(m, nil, infer.Options{Slots: 2})
+	e, err := infer.New(m, nil, infer.Options{Slots: slots})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	t.Cleanup(e.Close)
+	return e
+}
+
+// The engine is compared with the server around it: the same number of tokens of each prompt in turns, on connections that
+// were used before; a server that breaks off, or writes another number of tokens, is an error.
+func TestServed(t *testing.T) {
+	e := nanoEngine(t, 2)
 	var mu sync.Mutex
 	streams, wholes, live, wrong := 0, 0, 0, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
