@@ -75,6 +75,9 @@ func parseSpec(b []byte) (*Spec, error) {
 	return &s, nil
 }
 
+// Is reports whether a folder is that of an experiment.
+func Is(dir string) bool { return vfs.Exists(vfs.OS{}, filepath.Join(dir, specName)) }
+
 // ReadSpec reads the experiment that a folder holds.
 func ReadSpec(dir string) (*Spec, error) {
 	b, err := os.ReadFile(filepath.Join(dir, specName))

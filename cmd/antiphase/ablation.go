@@ -69,6 +69,9 @@ func (f *ablationFlags) run(ctx context.Context, a *app) error {
 	if f.dir == "" {
 		f.dir = filepath.Join("runs", "ablation-"+f.arch)
 	}
+	if err := noExperiment(f.dir); err != nil {
+		return err
+	}
 	recipes := make([]recipe.Recipe, len(rows))
 	for i, row := range rows {
 		r, err := f.recipe(row)

@@ -66,6 +66,23 @@ func TestCompareRefuses(t *testing.T) {
 	}
 }
 
+// Verbs that train refuse the folder of an experiment, whose tokens they would replace, and change nothing in it.
+func TestExperimentIsNotTrainedIn(t *testing.T) {
+	dir := t.TempDir()
+	call(t, dir, 0, "compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2", "--device", "cpu", "-q", "--dir", "x",
+		"--probe", "none", "--task", "outliers", "--data", "synthetic:docs=100,len=256", "--set", "tokenizer.vocab=300")
+	before := tree(t, filepath.Join(dir, "x"))
+	for _, verb := range []string{"train", "ablation"} {
+		_, text := call(t, dir, exitUsage, verb, "--size", "nano", "--steps", "2", "--device", "cpu", "-q", "--dir", "x")
+		if !strings.Contains(text, "--dir: x is the folder of an experiment") {
+			t.Errorf("%s: %s", verb, text)
+		}
+		if after := tree(t, filepath.Join(dir, "x")); len(after) < 10 || !slices.Equal(before, after) {
+			t.Errorf("%s: the folder has changed", verb)
+		}
+	}
+}
+
 // Every command that docs/evidence.md prints is one that compare takes, up to its text: --jobs 0 stops it there.
 func TestEvidenceCommands(t *testing.T) {
 	b, err := os.ReadFile("../../docs/evidence.md")

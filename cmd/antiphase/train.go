@@ -268,6 +268,9 @@ func (f *trainFlags) run(ctx context.Context, a *app, args []string) error {
 	if f.dir == "" {
 		f.dir = filepath.Join("runs", r.Name)
 	}
+	if err := noExperiment(f.dir); err != nil {
+		return err
+	}
 	if l.World > 1 {
 		return f.trainRank(ctx, a, l, d, r, way)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"antiphase/eval"
 	"antiphase/eval/report"
+	"antiphase/experiment"
 	"antiphase/metrics"
 )
 
@@ -57,4 +58,12 @@ func heldOutLosses(a *app, path string) ([]eval.ScalingPoint, error) {
 		return nil, fmt.Errorf("%s: no held-out loss; train with --set data.held_out above 0", path)
 	}
 	return out, nil
+}
+
+// noExperiment rejects the folder of an experiment, whose token set training would replace by its own.
+func noExperiment(dir string) error {
+	if experiment.Is(dir) {
+		return usage(fmt.Errorf("--dir: %s is the folder of an experiment (compare, speedrun); name another", dir))
+	}
+	return nil
 }
