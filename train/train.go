@@ -123,6 +123,9 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 	if opt.follows() {
 		opt.Say, opt.Progress, opt.Report = func(string, ...any) {}, nil, nil
 	} else {
+		if err := foreign(r, &opt); err != nil {
+			return Result{}, err
+		}
 		lock, err := flock.Acquire(opt.Dir)
 		if err != nil {
 			return Result{}, fmt.Errorf("train: %w", err)

@@ -96,7 +96,8 @@ func exitCode(err error) int {
 	case errors.Is(err, checkpoint.ErrNoSpace), vfs.IsNoSpace(err), errors.As(err, &m), errors.Is(err, syscall.ENOMEM):
 		return exitNoRoom
 	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, dist.ErrDiffer),
-		errors.Is(err, train.ErrElsewhere), errors.Is(err, train.ErrUnlike), strings.HasPrefix(err.Error(), "unknown command"):
+		errors.Is(err, train.ErrElsewhere), errors.Is(err, train.ErrUnlike), errors.Is(err, train.ErrForeign),
+		strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
 	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.As(err, new(*tokenizer.FormatError)),
 		errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer),
