@@ -16,6 +16,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"antiphase/internal/vfs"
 )
 
 // reader reads the documents of one kind of file; yield returns false if no more are wanted.
@@ -168,6 +170,9 @@ func (s *files) probe() error {
 }
 
 func readFile(path string, r *reader, yield func(string) bool) error {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return vfs.ErrNotRegular // opening a pipe may never return, and a file is read several times
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err

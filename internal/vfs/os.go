@@ -31,6 +31,9 @@ func (OS) Append(name string, size int64) (File, error) {
 
 // Map implements FS.
 func (OS) Map(name string) ([]byte, func() error, error) {
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s: %w", name, ErrNotRegular) // opening a pipe may never return
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, nil, err
