@@ -88,7 +88,9 @@ func (f *ablationFlags) run(ctx context.Context, a *app) error {
 	t := recipes[0].Train
 	out := &report.Ablation{Arch: f.arch, Size: f.size, Steps: t.Steps, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen)}
 	for i, row := range rows {
-		a.note("\n%s", a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
+		if !a.quiet {
+			fmt.Fprintln(a.err, "\n"+a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
+		}
 		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"),
 			Tokenizer: filepath.Join(f.dir, "tokenizer.json"), Inexact: f.inexact, Judged: true}
 		if _, err := runTraining(ctx, a, d, recipes[i], opt); err != nil {

@@ -120,7 +120,7 @@ func (f *chatFlags) run(a *app) error {
 		text, err := in.ReadString('\n')
 		if text = strings.TrimRight(text, "\r\n"); text != "" {
 			if terr := r.turn(text); terr != nil {
-				fmt.Fprintln(a.err, a.paint(red, "error: ")+terr.Error())
+				fmt.Fprintln(a.err, a.paint(red, "error: ")+printable(terr.Error()))
 			}
 		}
 		if errors.Is(err, io.EOF) {

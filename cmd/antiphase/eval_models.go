@@ -42,6 +42,9 @@ func (f *evalFlags) named() (out []namedModel, err error) {
 	seen := map[string]bool{}
 	for _, m := range f.models {
 		name, path := modelName(m)
+		if name == "" || path == "" || printable(name) != name {
+			return nil, usage(fmt.Errorf("--model: %q names no model; want NAME=FOLDER or a folder", m))
+		}
 		group, paths, err := expand(name, path)
 		if err != nil {
 			return nil, badInput{err}

@@ -58,7 +58,7 @@ func (a *app) fail(err error) int {
 		return exitInterrupt
 	}
 	if !errors.As(err, new(saidElsewhere)) {
-		fmt.Fprintln(a.err, a.paint(red, "error: ")+oneLine(said(err)))
+		fmt.Fprintln(a.err, a.paint(red, "error: ")+oneLine(printable(said(err))))
 	}
 	return exitCode(err)
 }

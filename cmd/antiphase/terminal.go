@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -24,8 +25,25 @@ const (
 // note prints messages to stderr unless --quiet.
 func (a *app) note(format string, args ...any) {
 	if !a.quiet {
-		fmt.Fprintf(a.err, format+"\n", args...)
+		fmt.Fprintln(a.err, printable(fmt.Sprintf(format, args...)))
 	}
+}
+
+// printable escapes what a terminal would obey, and what is not UTF-8: messages quote paths and contents of files.
+func printable(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsControl(r) && r != '\n' && r != '\t':
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // output is standard output. It keeps the first error, which run reports, because results of Fprint are rarely checked.
@@ -96,6 +114,7 @@ func (l *line) show(s string, must bool) {
 	if l.a.quiet {
 		return
 	}
+	s = printable(s)
 	now := time.Now()
 	if l.live {
 		if !must && now.Sub(l.last) < 50*time.Millisecond {
