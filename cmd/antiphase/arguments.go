@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // exactly wants one argument for each name.
@@ -16,8 +18,33 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case n > want:
 			return usage(fmt.Errorf("%q: one argument too many; want %s", args[want], c.UseLine()))
 		}
+		for i, arg := range args {
+			if arg == "" {
+				return usage(fmt.Errorf("%s: is empty; want %s", names[i], c.UseLine()))
+			}
+		}
 		return nil
 	}
+}
+
+// mayBeEmpty are flags whose empty text says something: a new document, no system message, the server's first model.
+var mayBeEmpty = []string{"prompt", "sample-prompt", "system", "served-model"}
+
+// filled rejects an empty value of a text flag: the value of a shell variable that is not set would select the default
+// without a word, such as training from scratch where --from was meant.
+func filled(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		} else if f.Value.Type() != "string" {
+			return
+		}
+		if err == nil && slices.Contains(values, "") && !slices.Contains(mayBeEmpty, f.Name) {
+			err = usage(fmt.Errorf("--%s: is empty; give a value, or leave the flag out", f.Name))
+		}
+	})
+	return err
 }
 
 // oneText wants at most one argument, which is a text: words without quotes are several.
@@ -35,6 +62,9 @@ func atLeastOne(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usage(fmt.Errorf("%s: missing; want %s", what, c.UseLine()))
+		}
+		if slices.Contains(args, "") {
+			return usage(fmt.Errorf("%s: is empty; want %s", what, c.UseLine()))
 		}
 		return nil
 	}

@@ -13,6 +13,35 @@ func said1(args ...string) (int, string) {
 	return code, errw.String()
 }
 
+// An empty value, as an unset shell variable gives, is refused wherever it would choose something else without a word.
+func TestEmptyValues(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct{ line, about string }{
+		{"train --size nano --from=", "--from"}, {"train --size nano --dir=", "--dir"}, {"train --size nano --tokenizer=", "--tokenizer"},
+		{"generate --model= -p x", "--model"}, {"chat --model=", "--model"}, {"serve --model=", "--model"},
+		{"serve --model pair:diff --model=", "--model"}, {"eval --tasks lm --model=", "--model"}, {"eval --tasks lm --model a=", "--model"},
+		{"eval --tasks lm --model =pair:diff", "--model"}, {"speedrun --plan=", "--plan"}, {"compare --name=", "--name"},
+		{"attend -p x --out=", "--out"}, {"serve --api-key-file=", "--api-key-file"}, {"eval --tasks lm -m pair:diff --output=", "--output"},
+		{"show _", "MODEL"}, {"validate _", "MODEL"}, {"export _ out", "MODEL"}, {"export pair:diff _", "DIR"}, {"import pair:diff _", "DIR"},
+		{"convert _ out", "MODEL"}, {"pack _ -o f", "MODEL"}, {"report _", "FOLDER"}, {"scaling _ x", "RUN"}, {"data show _ --step 1", "RUN"},
+	} {
+		args := strings.Fields(c.line)
+		for i := range args {
+			if args[i] == "_" {
+				args[i] = ""
+			}
+		}
+		if code, text := said1(args...); code != exitUsage || !strings.HasPrefix(text, "error: "+c.about+": ") {
+			t.Errorf("%s: code %d, %q", c.line, code, text)
+		}
+	}
+	for _, line := range []string{"generate -n 1 --seed 1 -q --prompt=", "train --size nano --dry-run -q --sample-every 1 --sample-prompt="} {
+		if code, text := said1(strings.Fields(line)...); code != 0 && !strings.Contains(text, "--dry-run") {
+			t.Errorf("%s: code %d, %q", line, code, text)
+		}
+	}
+}
+
 // Text that comes from outside reaches the terminal without control characters and as UTF-8.
 func TestMessagesArePrintable(t *testing.T) {
 	t.Chdir(t.TempDir())

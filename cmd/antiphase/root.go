@@ -98,6 +98,9 @@ noise common to both cancels. Start with:
 	f.StringVar(&a.kvCache, "kv-cache", "auto", "KV cache of generation: auto (the device's dtype) or int8 (one byte per value and one scale per head; CUDA only)")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := filled(cmd); err != nil {
+			return err
+		}
 		if err := oneProcess(cmd); err != nil {
 			return err
 		}
