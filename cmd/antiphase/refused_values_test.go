@@ -57,3 +57,21 @@ func TestMessagesArePrintable(t *testing.T) {
 		}
 	}
 }
+
+// A packed file is a model for every verb that reads one; training from it says what to do instead.
+func TestPackedFileEverywhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, line := range []string{"train --size nano --steps 1 --dir run -q", "pack run -o p.safetensors -q", "tokenize --model p.safetensors abc",
+		"tokenize --model pair:diff abc", "validate p.safetensors", "show p.safetensors", "import p.safetensors imported -q",
+		"train --size nano --steps 1 --from imported --dir on -q"} {
+		if code, text := said1(strings.Fields(line)...); code != 0 {
+			t.Errorf("%s: code %d, %s", line, code, text)
+		}
+	}
+	for _, from := range []string{"p.safetensors", "pair:diff"} {
+		code, text := said1("train", "--size", "nano", "--from", from, "--dir", "no")
+		if code != exitUsage || !strings.Contains(text, "import "+from+" FOLDER") {
+			t.Errorf("--from %s: code %d, %s", from, code, text)
+		}
+	}
+}

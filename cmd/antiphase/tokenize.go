@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,6 +73,13 @@ func (f *tokenizeFlags) openTokenizer(a *app) (*tokenizer.Tokenizer, error) {
 			return nil, badInput{err}
 		}
 		return t, nil
+	}
+	if strings.HasPrefix(f.model, embeddedPrefix) || isPackedFile(f.model) {
+		s, err := openStored(context.Background(), a, f.model)
+		if err != nil {
+			return nil, err
+		}
+		return s.Tokenizer, s.close()
 	}
 	dir, err := locate(f.model)
 	if err != nil {

@@ -97,7 +97,7 @@ func findings(ctx context.Context, a *app, name string, shallow bool) ([]finding
 			list = append(list, checkHashes(s.Dir))
 		}
 	}
-	return append(list, s.checkTokenizer(), checkChat(s.Dir)), nil
+	return append(list, s.checkTokenizer(), checkChat(s.Kind, s.Dir)), nil
 }
 
 // checkFinite reads every weight.
@@ -159,8 +159,8 @@ func (s *stored) checkTokenizer() finding {
 }
 
 // checkChat renders a minimal conversation.
-func checkChat(dir string) finding {
-	t, err := chatTemplate(&loaded{Dir: dir})
+func checkChat(kind, dir string) finding {
+	t, err := chatTemplate(&loaded{Kind: kind, Dir: dir})
 	switch {
 	case err != nil:
 		return finding{"chat", false, err.Error()}
