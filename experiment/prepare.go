@@ -51,6 +51,17 @@ func admit(dir string, s *Spec) error {
 	return nil
 }
 
+// Vacant is nil for a folder that has an experiment, or in which one can begin.
+func Vacant(dir string) error {
+	if _, err := os.Lstat(filepath.Join(dir, specName)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := empty(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // adopt replaces all settings that the token set does not depend on by those of now: before its first run an experiment
 // may still change.
 func (s *Spec) adopt(now *Spec) {

@@ -116,7 +116,11 @@ func TestChoosePlan(t *testing.T) {
 	choose := func(f speedrunFlags) (plan, error) {
 		said.Reset()
 		f.jobs = 1
-		return f.choosePlan(context.Background(), &app{err: &said}, d)
+		name, err := f.planName()
+		if err != nil {
+			return plan{}, err
+		}
+		return f.choosePlan(context.Background(), &app{err: &said}, d, name)
 	}
 	dir := t.TempDir()
 	for _, x := range []struct {

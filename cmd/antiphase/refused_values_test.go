@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,5 +77,28 @@ func TestPackedFileEverywhere(t *testing.T) {
 		if code != exitUsage || !strings.Contains(text, "import "+from+" FOLDER") {
 			t.Errorf("--from %s: code %d, %s", from, code, text)
 		}
+	}
+}
+
+// A wrong speedrun is refused before it measures or, with --fresh, deletes anything.
+func TestSpeedrunChecksFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	spec := fmt.Sprintf(`{"format":1,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`, planPrefix+"short")
+	if err := errors.Join(put("old", "rows.jsonl"), os.WriteFile("old/experiment.json", []byte(spec), 0o644), put("mine", "thesis")); err != nil {
+		t.Fatal(err)
+	}
+	for line, code := range map[string]int{
+		"speedrun --dir old --fresh --plan shrot":    exitUsage,
+		"speedrun --dir old --fresh --data nope.txt": exitBadInput,
+		"speedrun --dir old --fresh --data x@2":      exitUsage,
+		"speedrun --dir mine":                        exitUsage,
+	} {
+		got, text := said1(strings.Fields(line)...)
+		if got != code || strings.Contains(text, "measuring") {
+			t.Errorf("%s: code %d, %q", line, got, text)
+		}
+	}
+	if left := filesIn(t, "."); !slices.Equal(left, []string{"mine", "mine/thesis", "old", "old/experiment.json", "old/rows.jsonl"}) {
+		t.Errorf("left %q", left)
 	}
 }

@@ -99,12 +99,11 @@ func (f *speedrunFlags) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer closeAll(devices)
-	if f.fresh {
-		if err := freshSpeedrun(f.dir); err != nil {
-			return err
-		}
+	name, err := f.prepare()
+	if err != nil {
+		return err
 	}
-	p, err := f.choosePlan(ctx, a, devices[0])
+	p, err := f.choosePlan(ctx, a, devices[0], name)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"antiphase/data"
 	"antiphase/device"
 	"antiphase/experiment"
 	"antiphase/recipe"
@@ -48,21 +49,51 @@ func planNames() string {
 
 const planPrefix = "speedrun-"
 
-// choosePlan takes the requested plan, or the one in the folder, or the longest one whose forecast fits the minutes.
-func (f *speedrunFlags) choosePlan(ctx context.Context, a *app, d device.Device) (plan, error) {
+// planName is the requested plan, or the one in the folder; "" is for the machine to decide.
+func (f *speedrunFlags) planName() (string, error) {
 	name := f.plan
-	if name == "" {
+	if name == "" && !f.fresh {
 		old, err := experiment.ReadSpec(f.dir)
 		switch {
 		case err == nil:
 			name = strings.TrimPrefix(old.Name, planPrefix)
 		case !errors.Is(err, fs.ErrNotExist):
-			return plan{}, badInput{err}
+			return "", badInput{err}
 		}
 	}
 	if name != "" && !slices.ContainsFunc(plans, func(p plan) bool { return p.name == name }) {
-		return plan{}, usage(fmt.Errorf("--plan: %q is unknown; there are %s", name, planNames()))
+		return "", usage(fmt.Errorf("--plan: %q is unknown; there are %s", name, planNames()))
 	}
+	return name, nil
+}
+
+// prepare checks everything that can be wrong with the command before anything is deleted or measured, makes room in
+// the folder if --fresh is given, and returns the plan's name.
+func (f *speedrunFlags) prepare() (string, error) {
+	name, err := f.planName()
+	if err != nil {
+		return "", err
+	}
+	if _, err := f.spec(plans[0]); err != nil {
+		return "", err
+	}
+	for _, text := range f.data {
+		src, err := recipe.ParseSource(text)
+		if err == nil {
+			_, err = data.Open(src.Path)
+		}
+		if err != nil {
+			return "", badInput{fmt.Errorf("--data: %w", err)}
+		}
+	}
+	if f.fresh {
+		return name, freshSpeedrun(f.dir)
+	}
+	return name, experimentError(experiment.Vacant(f.dir))
+}
+
+// choosePlan takes the plan of this name, or the longest one whose forecast fits the minutes.
+func (f *speedrunFlags) choosePlan(ctx context.Context, a *app, d device.Device, name string) (plan, error) {
 	a.note("measuring a training step on %s", d.Name())
 	steps, err := stepTimes(ctx, func(arch string) (time.Duration, error) {
 		r, err := recipe.Named(speedrunSize, arch)
