@@ -13,8 +13,7 @@ import (
 
 // Keys are the valid API keys. Only their hashes are kept.
 type Keys struct {
-	sums  [][sha256.Size]byte
-	names []string // for the log: the last four characters
+	sums [][sha256.Size]byte
 }
 
 // maxKeys bounds the comparisons per request.
@@ -30,11 +29,13 @@ func NewKeys(list ...string) (*Keys, error) {
 		if len(key) < 8 {
 			return nil, fmt.Errorf("server: an API key has %d characters, must have at least 8", len(key))
 		}
+		if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
+			return nil, fmt.Errorf("server: API key %d has %q, which clients cannot send in a header; use letters, digits and the like", len(k.sums)+1, key[i:i+1])
+		}
 		if len(k.sums) == maxKeys {
 			return nil, fmt.Errorf("server: more than %d API keys", maxKeys)
 		}
 		k.sums = append(k.sums, sha256.Sum256([]byte(key)))
-		k.names = append(k.names, "…"+key[len(key)-4:])
 	}
 	if len(k.sums) == 0 {
 		return nil, nil

@@ -78,6 +78,11 @@ func TestKeysAreHashed(t *testing.T) {
 	if n := bytes.Count(src, []byte("subtle.ConstantTimeCompare(sum[:], k.sums[i][:])")); n != 1 || bytes.Contains(src, []byte("key ==")) && !bytes.Contains(src, []byte(`key == ""`)) {
 		t.Error("keys must be compared by subtle.ConstantTimeCompare alone")
 	}
+	for _, bad := range []string{"two words", "a-long\x00key", "a-long-kéy", "a-long\xffkey"} {
+		if _, err := NewKeys("a-good-key", bad); err == nil || !strings.Contains(err.Error(), "API key 2 has") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
 	if _, err := NewKeys("short"); err == nil {
 		t.Error("a key of five characters was taken")
 	}

