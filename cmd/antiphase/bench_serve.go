@@ -49,10 +49,7 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 			if err != nil {
 				return err
 			}
-			if f.json {
-				return a.json(r)
-			}
-			return r.Print(a.out)
+			return f.present(a, o.URL, r)
 		},
 	}
 	fl := c.Flags()
@@ -70,6 +67,19 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 	fl.StringVarP(&own.model, "model", "m", "", "serve this model here and compare the server with its engine: a run folder, a checkpoint or a Hugging Face folder")
 	fl.IntSliceVar(&own.batch, "batch", []int{1, 32}, "with --model: concurrent requests")
 	return c
+}
+
+// present prints the result of a load. A server that answered nothing is an error.
+func (f *benchFlags) present(a *app, url string, r *bench.ServeResult) (err error) {
+	if f.json {
+		err = a.json(r)
+	} else {
+		err = r.Print(a.out)
+	}
+	if err == nil && r.Failed == r.Requests {
+		err = fmt.Errorf("%s answered none of %d requests", url, r.Requests)
+	}
+	return err
 }
 
 // servedApart rejects flags that cannot be combined, and flags of the other benchmarks.

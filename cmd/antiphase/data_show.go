@@ -46,7 +46,12 @@ A target of -1 is not scored. In Python:
   antiphase data show runs/tiny-diff --step 200 --row 3 --json
   antiphase data show runs/tiny-diff --steps 1:1050 --out rows.bin`,
 		Args: exactly("RUN"),
-		RunE: func(_ *cobra.Command, args []string) error { return f.run(a, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("step") && f.step == 0 {
+				return usage(errors.New("--step: is 0, must be at least 1"))
+			}
+			return f.run(a, args[0])
+		},
 	}
 	fl := c.Flags()
 	fl.IntVar(&f.step, "step", 0, "the step, counted from 1")

@@ -42,6 +42,9 @@ func unknownCommand(c *cobra.Command, word string) error {
 	if w := near.Close(word, names); w != "" {
 		return fmt.Errorf("%w; did you mean %s?", err, w)
 	}
+	if len(names) == 0 {
+		return fmt.Errorf("%w, which has none", err)
+	}
 	return fmt.Errorf("%w; there are %s", err, strings.Join(names, ", "))
 }
 

@@ -56,8 +56,8 @@ func parseLayout(text string, world int) (train.Layout, error) {
 // layout is --parallel, or what fits the present ranks. A dry run may name a layout for other ranks.
 func (f *trainFlags) layout(l dist.Launch, d device.Device, r recipe.Recipe) (way train.Layout, err error) {
 	switch {
-	case f.bandwidth <= 0:
-		return way, usage(fmt.Errorf("--bandwidth: is %g GB/s, must be positive", f.bandwidth))
+	case !(f.bandwidth > 0) || math.IsInf(f.bandwidth, 0):
+		return way, usage(fmt.Errorf("--bandwidth: is %g GB/s, must be positive and finite", f.bandwidth))
 	case f.parallel == "" && l.World == 1:
 		return train.Layout{Data: 1, Tensor: 1}, nil
 	case f.parallel == "":

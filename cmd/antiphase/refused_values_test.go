@@ -80,6 +80,30 @@ func TestPackedFileEverywhere(t *testing.T) {
 	}
 }
 
+// Values that no check saw before: each is named, with the reason.
+func TestRefusedValues(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for line, want := range map[string]string{
+		"train --size nano --dry-run --bandwidth NaN":                "error: --bandwidth: is NaN GB/s, must be positive and finite\n",
+		"train --size nano --dry-run --bandwidth +Inf":               "error: --bandwidth: is +Inf GB/s, must be positive and finite\n",
+		"data show run --step 0":                                     "error: --step: is 0, must be at least 1\n",
+		"help train bogus":                                           "error: unknown command \"bogus\" for \"antiphase train\", which has none\n",
+		"bench serve --url http://127.0.0.1:1 --requests 2 --rate 0": "error: http://127.0.0.1:1 answered none of 2 requests\n",
+	} {
+		wantCode := exitUsage
+		if strings.HasPrefix(line, "bench serve") {
+			wantCode = exitFailed
+		}
+		if code, text := said1(strings.Fields(line)...); code != wantCode || text != want {
+			t.Errorf("%s: code %d, %q", line, code, text)
+		}
+	}
+	t.Setenv("ANTIPHASE_API_KEY", " , ")
+	if code, text := said1("serve", "--listen", "127.0.0.1:0"); code != exitUsage || !strings.Contains(text, "ANTIPHASE_API_KEY") {
+		t.Errorf("keys of nothing: code %d, %q", code, text)
+	}
+}
+
 // A wrong speedrun is refused before it measures or, with --fresh, deletes anything.
 func TestSpeedrunChecksFirst(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -81,7 +81,10 @@ A differential head computes two softmax maps and subtracts one from the other, 
 noise common to both cancels. Start with:
 
   antiphase speedrun            train a Transformer, a DIFF and a DIFF V2 model and compare them
-  antiphase train --size small  train one model; run it again to resume`,
+  antiphase train --size small  train one model; run it again to resume
+
+Exit codes: 0 success, 1 failure, 2 usage, 3 bad input file, 4 out of disk or memory, 5 non-finite loss,
+70 internal error, 75 stopped and saved (run it again to continue), 130 interrupted, 143 terminated.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: built().String(),
 	}
