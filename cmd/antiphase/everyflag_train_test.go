@@ -33,6 +33,9 @@ var ofAll = map[string]assertion{
 		if still != "" {
 			f.Errorf("--quiet said %q", still)
 		}
+		_, warned := f.both(0, "train", "--size", "nano", "--steps", "1", "--dir", "warned", "--quiet", "--set", "optim.lr=0.01",
+			"--from", "run")
+		f.has(warned, `^warning: optim.lr=0.01 is a rate for training from scratch`)
 	},
 	"--color": func(f *flagRig) {
 		f.has(f.fails("doctor", "--color", "pink"), `there are auto, always and never`)

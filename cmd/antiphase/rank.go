@@ -56,7 +56,7 @@ func (a *app) share(l dist.Launch) {
 		return
 	}
 	if l.Rank > 0 {
-		a.quiet = true
+		a.quiet, a.mute = true, true
 	}
 	if a.threads == 0 && l.LocalSize > 1 {
 		a.threads = max(1, runtime.NumCPU()/l.LocalSize)

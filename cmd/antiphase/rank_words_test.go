@@ -32,7 +32,7 @@ func TestShareOfAMachine(t *testing.T) {
 		{dist.Launch{World: 4000, LocalSize: 1000, LocalRank: 0, Rank: 0}, 0, 1, 0, false}, {dist.Launch{World: 2, LocalSize: 0, LocalRank: -1, Rank: 1}, 0, 0, 0, true},
 	} {
 		a := &app{threads: x.threads}
-		if a.share(x.l); a.threads != x.want || a.ordinal != x.ordinal || a.quiet != x.quiet {
+		if a.share(x.l); a.threads != x.want || a.ordinal != x.ordinal || a.quiet != x.quiet || a.mute != x.quiet {
 			t.Errorf("%+v: %d threads, device %d, quiet %v", x.l, a.threads, a.ordinal, a.quiet)
 		}
 	}

@@ -28,6 +28,7 @@ type app struct {
 	in        io.Reader
 	out, err  io.Writer
 	quiet     bool
+	mute      bool // a rank other than the first
 	color     string
 	device    string
 	ordinal   int // of the GPU if --device names none
@@ -93,7 +94,7 @@ Exit codes: 0 success, 1 failure, 2 usage, 3 bad input file, 4 out of disk or me
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	f := root.PersistentFlags()
-	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results only, no progress")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results and warnings only, no progress")
 	f.StringVar(&a.color, "color", "auto", "colour output: auto, always or never")
 	f.StringVar(&a.device, "device", "auto", "device: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")

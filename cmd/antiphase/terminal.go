@@ -22,10 +22,12 @@ const (
 	bold  = "1"
 )
 
-// note prints messages to stderr unless --quiet.
+// note prints a message to stderr. With --quiet only warnings are, and ranks other than the first print none.
 func (a *app) note(format string, args ...any) {
-	if !a.quiet {
-		fmt.Fprintln(a.err, printable(fmt.Sprintf(format, args...)))
+	s := fmt.Sprintf(format, args...)
+	warns := strings.HasPrefix(s, "warning: ") || strings.Contains(s, ": warning: ")
+	if !a.mute && (!a.quiet || warns) {
+		fmt.Fprintln(a.err, printable(s))
 	}
 }
 
