@@ -137,13 +137,20 @@ func TestStopwatch(t *testing.T) {
 			t.Errorf("%s: %g, want %g", name, x[0]/unit, x[1])
 		}
 	}
-	s := Spent{Total: 200, Training: 100, Evaluating: 50, Data: 20, Saving: 10, Starting: 6}
-	if want := "50.0 % of the time went to training, 25.0 % to evaluating, 10.0 % to data, 5.0 % to checkpoints, 3.0 % to starting runs, 7.0 % to anything else"; s.String() != want || s.Useful() != 0.75 {
+	s := Spent{Total: 200, Training: 100, Evaluating: 50, Data: 20, Saving: 10, Starting: 6, Idle: 4}
+	if want := "50.0 % of the time went to training, 25.0 % to evaluating, 10.0 % to data, 5.0 % to checkpoints, 3.0 % to starting runs, " +
+		"5.0 % to anything else; 2.0 % passed without a run"; s.String() != want || s.Useful() != 0.75 {
 		t.Errorf("%q, useful %g", s.String(), s.Useful())
 	}
 	w.spent.Began = ago(10)
-	if total := w.read().Total; !(math.Abs(total-30*unit) <= unit/2) {
-		t.Errorf("%g units of three devices in ten", total/unit)
+	if got := w.read(); !(math.Abs(got.Total-30*unit) <= unit/2) || got.Idle != 0 {
+		t.Errorf("%g units of three devices in ten, %g of them idle", got.Total/unit, got.Idle/unit)
+	}
+	w.spent.Data = 6 * unit
+	w.over(ago(9))
+	w.over(ago(4))
+	if idle := w.read().Idle; !(math.Abs(idle-11*unit) <= unit/2) {
+		t.Errorf("%g of 30 units were without a run: 6 went to data, 13 to two runs", idle/unit)
 	}
 }
 

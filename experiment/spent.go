@@ -25,6 +25,7 @@ type Spent struct {
 	Data       float64   `json:"data"`       // tokenizer and token set
 	Saving     float64   `json:"saving"`     // checkpoints, as far as training waits for them
 	Starting   float64   `json:"starting"`   // runs: memory, weights, files, up to the first step
+	Idle       float64   `json:"idle"`       // devices without a run: none is left, or others must end first
 	Runs       int       `json:"runs"`       // finished in this call
 }
 
@@ -35,9 +36,9 @@ func (s *Spent) Useful() float64 { return (s.Training + s.Evaluating) / s.Total 
 func (s *Spent) String() string {
 	share := func(x float64) float64 { return 100 * x / s.Total }
 	return fmt.Sprintf("%.1f %% of the time went to training, %.1f %% to evaluating, %.1f %% to data, %.1f %% to "+
-		"checkpoints, %.1f %% to starting runs, %.1f %% to anything else", share(s.Training), share(s.Evaluating),
-		share(s.Data), share(s.Saving), share(s.Starting),
-		share(s.Total-s.Training-s.Evaluating-s.Data-s.Saving-s.Starting))
+		"checkpoints, %.1f %% to starting runs, %.1f %% to anything else; %.1f %% passed without a run",
+		share(s.Training), share(s.Evaluating), share(s.Data), share(s.Saving), share(s.Starting),
+		share(s.Total-s.Training-s.Evaluating-s.Data-s.Saving-s.Starting-s.Idle), share(s.Idle))
 }
 
 // stopwatch accounts for the time of a call.
@@ -45,6 +46,7 @@ type stopwatch struct {
 	mu      sync.Mutex
 	spent   Spent
 	devices int
+	busy    float64              // seconds of all runs
 	probed  map[string]float64   // seconds of probes that are not yet in a step's row
 	mark    map[string]time.Time // when a run began, or reported its last step
 	begun   map[string]bool      // runs that have reported a step
@@ -86,6 +88,13 @@ func (w *stopwatch) step(run string, r *train.Row) {
 	}
 	w.mark[run], w.begun[run] = time.Now(), true
 	delete(w.probed, run)
+}
+
+// over adds the time of a run since it was taken up.
+func (w *stopwatch) over(begin time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy += time.Since(begin).Seconds()
 }
 
 // begin starts the clock of a run.
@@ -130,6 +139,7 @@ func (w *stopwatch) read() Spent {
 	defer w.mu.Unlock()
 	s := w.spent
 	s.Total = time.Since(s.Began).Seconds() * float64(w.devices)
+	s.Idle = max(s.Total-s.Data-w.busy, 0)
 	return s
 }
 

@@ -57,7 +57,7 @@ func TestSpent(t *testing.T) {
 	}
 	for _, x := range calls {
 		if !(x.Training > 0 && x.Evaluating > 0 && x.Data >= 0 && x.Saving > 0 && x.Starting > 0) ||
-			x.Training+x.Evaluating+x.Data+x.Saving+x.Starting > x.Total {
+			x.Training+x.Evaluating+x.Data+x.Saving+x.Starting+x.Idle > x.Total || x.Idle > 0.5*x.Total {
 			t.Errorf("%+v: %s", x, x.String())
 		}
 	}

@@ -301,6 +301,7 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	if l.done(r) {
 		return l.tidy(r) // the process may have been killed before it
 	}
+	defer l.watch.over(time.Now())
 	dir := l.dir(r)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
