@@ -17,10 +17,7 @@ cache_write(bf16* K, bf16* V, const bf16* k, const bf16* v, const int* table, co
   const Pages cache = {table, ldt, slots, pages, size, rows};
   const int row = pageAt(cache, slot[n], pos[n]);
   waitEarlier();
-  if (row < 0) {
-    noPage(cache, pos[n], fault);
-    return;
-  }
+  if (row < 0) return noPage(cache, pos[n], fault);
   uint4 all = {0, 0, 0, 0};
   bf16 one = 0;
   if (vec) all = *(const uint4*)from;

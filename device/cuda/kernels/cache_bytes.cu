@@ -36,10 +36,7 @@ cache_write_bytes(unsigned char* K, unsigned char* V, bf16* k, bf16* v, const in
   const Pages cache = {table, ldt, slots, pages, size, rows};
   const int row = pageAt(cache, slot[n], pos[n]);
   waitEarlier();
-  if (row < 0) {
-    noPage(cache, pos[n], fault);
-    return;
-  }
+  if (row < 0) return noPage(cache, pos[n], fault);
   if (h < kheads) writeHead({K, ldK, k, ldk, kheads, d}, row, n, h);
   else if (h < kheads + vheads) writeHead({V, ldV, v, ldv, vheads, dv}, row, n, h - kheads);
 }
