@@ -41,8 +41,8 @@ func (o AttentionOptions) config() (layer.AttnConfig, error) {
 		return layer.AttnConfig{}, fmt.Errorf("seq: is %d, must be positive and at most tokens = %d", o.Seq, o.Tokens)
 	}
 	heads := o.Dim / (o.Head * a.Values)
-	c := layer.AttnConfig{Arch: a, Dim: o.Dim, Heads: heads, Groups: heads, HeadDim: o.Head, HeadNorm: a.HeadNorm, HeadNormEps: 1e-5,
-		LambdaInit: layer.LambdaSchedule(0), LambdaStd: 0.1, OutGain: 1}
+	c := layer.AttnConfig{Arch: a, Dim: o.Dim, Heads: heads, Groups: heads, HeadDim: o.Head, HeadNorm: a.HeadNorm,
+		HeadNormEps: 1e-5, LambdaInit: layer.LambdaSchedule(0), LambdaStd: 0.1, OutGain: 1}
 	return c, c.Check()
 }
 
@@ -74,8 +74,9 @@ func (c *Config) Attention(ctx context.Context, o AttentionOptions, emit func(Ro
 		return err
 	}
 	for i, what := range []string{"forward", "backward", "forward+backward"} {
-		row := Row{Kind: "attention", Name: l.name + " " + what, Unit: "ms", Shape: map[string]any{"arch": o.Arch, "dim": o.Dim, "head_dim": o.Head,
-			"heads": cfg.Heads, "seq": o.Seq, "batch": l.pass.B, "pass": what}}
+		row := Row{Kind: "attention", Name: l.name + " " + what, Unit: "ms",
+			Shape: map[string]any{"arch": o.Arch, "dim": o.Dim, "head_dim": o.Head, "heads": cfg.Heads, "seq": o.Seq,
+				"batch": l.pass.B, "pass": what}}
 		work := []float64{l.flops[0], l.flops[1], l.flops[0] + l.flops[1]}[i]
 		row.fill(samples{parts[i][c.Warmup:], got.ceiling}, c, top, work, milliseconds)
 		emit(row)
@@ -98,7 +99,8 @@ type attnLayer struct {
 }
 
 func newAttnLayer(d device.Device, cfg layer.AttnConfig, o AttentionOptions) *attnLayer {
-	l := &attnLayer{name: fmt.Sprintf("%s %d/%d T=%d", o.Arch, o.Dim, o.Head, o.Seq), ops: NewOps(d), ps: layer.NewParamSet(), arena: tensor.NewArena(d)}
+	l := &attnLayer{name: fmt.Sprintf("%s %d/%d T=%d", o.Arch, o.Dim, o.Head, o.Seq), ops: NewOps(d),
+		ps: layer.NewParamSet(), arena: tensor.NewArena(d)}
 	l.asked = &attnAsked{Device: l.ops}
 	l.rope = layer.NewRope(d, layer.Frequencies(o.Head, 10000), o.Seq, 1, true)
 	cfg.Rope = l.rope

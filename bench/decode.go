@@ -100,7 +100,8 @@ func (c *Config) prefill(ctx context.Context, o DecodeOptions, m *model.Model, e
 	if err != nil {
 		return err
 	}
-	row.fill(got, &short, top, float64(n)*m.Config.PromptFLOPs(o.Prompt), func(sec float64) float64 { return float64(n*o.Prompt) / sec })
+	row.fill(got, &short, top, float64(n)*m.Config.PromptFLOPs(o.Prompt),
+		func(sec float64) float64 { return float64(n*o.Prompt) / sec })
 	if o.Ops {
 		if row.Ops, err = c.byOps(o, m.Config, n, func(e *infer.Engine, m *model.Model, ops *Ops) (int, error) {
 			var err error
@@ -120,14 +121,16 @@ func (c *Config) prefill(ctx context.Context, o DecodeOptions, m *model.Model, e
 func (o *DecodeOptions) row(m *model.Model, what string, batch int) Row {
 	s := shapeOf(o.Geometry, m.Config)
 	s["context"], s["batch"], s["pass"] = o.Prompt, batch, what
-	return Row{Kind: "decode", Name: fmt.Sprintf("%s %s %s batch %d context %d", o.Size, o.Arch, what, batch, o.Prompt), Unit: "tokens/s", Shape: s}
+	return Row{Kind: "decode", Name: fmt.Sprintf("%s %s %s batch %d context %d", o.Size, o.Arch, what, batch, o.Prompt),
+		Unit: "tokens/s", Shape: s}
 }
 
 // errEnough ends a generation that has been measured.
 var errEnough = errors.New("bench: enough")
 
 // generate measures steps of n sequences, starting when all have computed their prompts.
-func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, n int, top *Ceiling, emit func(Row)) error {
+func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, n int, top *Ceiling,
+	emit func(Row)) error {
 	e, err := o.engine(m, n)
 	if err != nil {
 		return err
@@ -149,7 +152,8 @@ func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, 
 	if o.Ops {
 		if row.Ops, err = c.byOps(o, m.Config, n, func(e *infer.Engine, m *model.Model, ops *Ops) (int, error) {
 			nothing := &Ceiling{Run: func() (float64, error) { return 1, nil }}
-			w := &watch{c: &Config{Warmup: 2, Reps: min(c.Reps, 5)}, top: nothing, stretch: stretch{timed: 1}, begin: ops.Reset, lengths: make([]int, n)}
+			w := &watch{c: &Config{Warmup: 2, Reps: min(c.Reps, 5)}, top: nothing, stretch: stretch{timed: 1},
+				begin: ops.Reset, lengths: make([]int, n)}
 			return w.c.Reps, w.run(ctx, e, o.requests(m, n, 0))
 		}); err != nil {
 			return err
@@ -161,7 +165,8 @@ func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, 
 
 // byOps lets f run n sequences on a model whose ops are timed one by one. f begins with Reset and returns the number of
 // passes since.
-func (c *Config) byOps(o DecodeOptions, cfg model.Config, n int, f func(*infer.Engine, *model.Model, *Ops) (int, error)) ([]OpTime, error) {
+func (c *Config) byOps(o DecodeOptions, cfg model.Config, n int,
+	f func(*infer.Engine, *model.Model, *Ops) (int, error)) ([]OpTime, error) {
 	ops := NewOps(c.Device)
 	m, err := model.New(ops.chunked(), cfg, layer.Memory{})
 	if err != nil {
@@ -255,7 +260,8 @@ func (w *watch) event(i int, ev infer.Event) bool {
 // sample records the stretch that ends now, and measures the ceiling.
 func (w *watch) sample(now time.Time) {
 	top, err := w.top.Run()
-	w.got.seconds, w.got.ceiling = append(w.got.seconds, now.Sub(w.last).Seconds()/float64(w.stretch.timed)), append(w.got.ceiling, top)
+	w.got.seconds, w.got.ceiling = append(w.got.seconds, now.Sub(w.last).Seconds()/float64(w.stretch.timed)),
+		append(w.got.ceiling, top)
 	if w.err = err; err != nil || len(w.got.seconds) == w.c.Reps {
 		w.stop(errEnough)
 	}
@@ -276,6 +282,7 @@ func (c *Config) stepBytes(m model.Config, cached float64) float64 {
 		panic(err) // the model was made from it
 	}
 	t := c.Device.Types().Cache
-	kv := m.Layers * (device.CacheCols(t, m.KVHeads*a.Keys, m.HeadDim) + device.CacheCols(t, m.KVHeads, a.Values*m.HeadDim)) * t.Size()
+	kv := m.Layers * (device.CacheCols(t, m.KVHeads*a.Keys, m.HeadDim) +
+		device.CacheCols(t, m.KVHeads, a.Values*m.HeadDim)) * t.Size()
 	return c.weightBytes()*float64(matrices) + float64(kv)*cached
 }

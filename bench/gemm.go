@@ -141,8 +141,9 @@ func (g *gemm) training(w weight) error {
 func (g *gemm) classifier(w weight) error {
 	d, n := g.Device, g.opt.Tokens
 	act, stat := d.Types().Act, d.Types().Stat
-	c := &device.Classifier{X: noisyAct(d, n, w.in), W: noisy(d, act, w.out, w.in), Targets: device.Empty(d, tensor.I32, 1, n),
-		Loss: device.Empty(d, stat, 1, n), DX: device.EmptyAct(d, n, w.in), DW: device.Empty(d, stat, w.out, w.in), Scale: 1 / float64(n)}
+	c := &device.Classifier{X: noisyAct(d, n, w.in), W: noisy(d, act, w.out, w.in),
+		Targets: device.Empty(d, tensor.I32, 1, n), Loss: device.Empty(d, stat, 1, n), DX: device.EmptyAct(d, n, w.in),
+		DW: device.Empty(d, stat, w.out, w.in), Scale: 1 / float64(n)}
 	defer release(d, c.X, c.W, c.Targets, c.Loss, c.DX, c.DW)
 	device.WriteI32(d, c.Targets, randomIDs(n, w.out))
 	flops := 6 * float64(n) * float64(w.out) * float64(w.in)
@@ -177,8 +178,9 @@ func (g *gemm) decoding(w weight, n int) error {
 // row measures f, which gets the index of its call: enough calls at a time for the clock's resolution.
 func (g *gemm) row(w weight, what string, n int, work float64, ceiling *Ceiling, f func(i int)) error {
 	d := g.Device
-	row := Row{Kind: "gemm", Name: fmt.Sprintf("%s %s %s %d×%d×%d", g.opt.Size, w.name, what, n, w.out, w.in), Unit: "ms",
-		Shape: map[string]any{"size": g.opt.Size, "weight": w.name, "product": what, "rows": n, "out": w.out, "in": w.in}}
+	row := Row{Kind: "gemm", Name: fmt.Sprintf("%s %s %s %d×%d×%d", g.opt.Size, w.name, what, n, w.out, w.in),
+		Unit: "ms", Shape: map[string]any{"size": g.opt.Size, "weight": w.name, "product": what, "rows": n,
+			"out": w.out, "in": w.in}}
 	g.Say("gemm %s", row.Name)
 	i := 0
 	calls := func(n int) (float64, error) {

@@ -79,12 +79,14 @@ func productName(op device.MatMul) string {
 
 // RMSNorm is timed.
 func (o timedElements) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
-	o.op(opKey{name: "RMSNorm"}, 0, func() { o.Device.RMSNorm(y, rstd, sum, x, delta, w, eps) }, y, rstd, sum, x, delta, w)
+	o.op(opKey{name: "RMSNorm"}, 0, func() { o.Device.RMSNorm(y, rstd, sum, x, delta, w, eps) }, y, rstd,
+		sum, x, delta, w)
 }
 
 // RMSNormBackward is timed; dx is read and written.
 func (o timedElements) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
-	o.op(opKey{name: "RMSNormBackward"}, 0, func() { o.Device.RMSNormBackward(dx, dw, dy, x, w, rstd) }, dx, dx, dw, dy, x, w, rstd)
+	o.op(opKey{name: "RMSNormBackward"}, 0, func() { o.Device.RMSNormBackward(dx, dw, dy, x, w, rstd) }, dx, dx, dw,
+		dy, x, w, rstd)
 }
 
 // Rope is timed; x is read and written.
@@ -104,7 +106,8 @@ func (o timedElements) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 
 // Attention is timed.
 func (o timedAttention) Attention(a *device.Attn) {
-	o.op(opKey{name: "Attention"}, attnForward(&a.AttnShape, 1), func() { o.Device.Attention(a) }, a.Q, a.K, a.V, a.Out, a.Raw, a.LSE)
+	o.op(opKey{name: "Attention"}, attnForward(&a.AttnShape, 1), func() { o.Device.Attention(a) }, a.Q, a.K, a.V,
+		a.Out, a.Raw, a.LSE)
 }
 
 // AttentionBackward is timed.
@@ -126,8 +129,9 @@ func (o timedAttention) DiffAttention(a *device.DiffAttn) {
 
 // DiffAttentionBackward is timed.
 func (o timedAttention) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
-	o.op(opKey{name: "DiffAttentionBackward"}, attnBackward(&a.AttnShape, 2), func() { o.Device.DiffAttentionBackward(a, g) },
-		a.Q, a.K, a.V, a.Out, a.Out2, a.LSE, g.DOut, g.DQ, g.DK, g.DV, g.DLam)
+	o.op(opKey{name: "DiffAttentionBackward"}, attnBackward(&a.AttnShape, 2),
+		func() { o.Device.DiffAttentionBackward(a, g) }, a.Q, a.K, a.V, a.Out, a.Out2, a.LSE, g.DOut, g.DQ,
+		g.DK, g.DV, g.DLam)
 }
 
 // DiffAttentionCached is timed.
@@ -142,8 +146,9 @@ func (o timedAttention) SubtractHeads(out, a, lam tensor.Tensor, heads int) {
 
 // SubtractHeadsBackward is timed; of a it reads the second half.
 func (o timedAttention) SubtractHeadsBackward(da, dlam, dout, a, lam tensor.Tensor, heads int) {
-	o.op(opKey{name: "SubtractHeadsBackward"}, 0, func() { o.Device.SubtractHeadsBackward(da, dlam, dout, a, lam, heads) },
-		da, dlam, dout, a.Columns(a.Cols/2, a.Cols), lam)
+	o.op(opKey{name: "SubtractHeadsBackward"}, 0,
+		func() { o.Device.SubtractHeadsBackward(da, dlam, dout, a, lam, heads) }, da, dlam, dout,
+		a.Columns(a.Cols/2, a.Cols), lam)
 }
 
 // pagedOps are Ops of a device that computes chunks over pages.
@@ -157,13 +162,16 @@ func (o *pagedOps) ChunkRows() int { return o.pager.ChunkRows() }
 
 // AttentionChunks is timed.
 func (o *pagedOps) AttentionChunks(a *device.Attn, c *device.Cache, chunks tensor.Tensor, longest int) (done bool) {
-	o.op(opKey{name: "AttentionChunks"}, 0, func() { done = o.pager.AttentionChunks(a, c, chunks, longest) }, a.Q, a.Out)
+	o.op(opKey{name: "AttentionChunks"}, 0, func() { done = o.pager.AttentionChunks(a, c, chunks, longest) }, a.Q,
+		a.Out)
 	return done
 }
 
 // DiffAttentionChunks is timed.
-func (o *pagedOps) DiffAttentionChunks(a *device.DiffAttn, c *device.Cache, chunks tensor.Tensor, longest int) (done bool) {
-	o.op(opKey{name: "DiffAttentionChunks"}, 0, func() { done = o.pager.DiffAttentionChunks(a, c, chunks, longest) }, a.Q, a.Out)
+func (o *pagedOps) DiffAttentionChunks(a *device.DiffAttn, c *device.Cache, chunks tensor.Tensor,
+	longest int) (done bool) {
+	o.op(opKey{name: "DiffAttentionChunks"}, 0, func() { done = o.pager.DiffAttentionChunks(a, c, chunks, longest) },
+		a.Q, a.Out)
 	return done
 }
 
@@ -203,7 +211,8 @@ func (o timedProducts) Classify(c *device.Classifier) {
 	if c.DX.Ok() {
 		flops *= 3
 	}
-	o.op(opKey{"Classify", c.X.Rows, c.W.Rows, c.X.Cols}, flops, func() { o.Device.Classify(c) }, c.X, c.W, c.Loss, c.DX, c.DW)
+	o.op(opKey{"Classify", c.X.Rows, c.W.Rows, c.X.Cols}, flops, func() { o.Device.Classify(c) }, c.X, c.W,
+		c.Loss, c.DX, c.DW)
 }
 
 // SumSquares is timed.

@@ -151,7 +151,8 @@ func (o *ServeOptions) body(rnd *rand.Rand, s *shot) ([]byte, error) {
 func (o *ServeOptions) fire(ctx context.Context, c *http.Client, s *shot, body []byte) {
 	begin := time.Now()
 	defer func() { s.whole = time.Since(begin) }()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(o.URL, "/")+"/v1/completions", bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(o.URL, "/")+"/v1/completions",
+		bytes.NewReader(body))
 	if err != nil {
 		s.err = err
 		return

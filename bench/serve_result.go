@@ -130,7 +130,8 @@ type ServeResult struct {
 }
 
 func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
-	r := &ServeResult{Version: 1, Requests: len(shots), Seconds: took.Seconds(), Deadline: o.Deadline.Seconds(), Errors: map[string]int{}}
+	r := &ServeResult{Version: 1, Requests: len(shots), Seconds: took.Seconds(), Deadline: o.Deadline.Seconds(),
+		Errors: map[string]int{}}
 	if span := shots[len(shots)-1].at.Seconds(); span > 0 {
 		r.Rate = float64(len(shots)-1) / span
 	}
@@ -167,7 +168,8 @@ func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
 
 // Print writes the result for display.
 func (r *ServeResult) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%d requests at %.1f/s in %.1f s: %d answered, %d refused (429), %d failed\n", r.Requests, r.Rate, r.Seconds, r.Answered, r.Rejected, r.Failed)
+	fmt.Fprintf(w, "%d requests at %.1f/s in %.1f s: %d answered, %d refused (429), %d failed\n", r.Requests, r.Rate,
+		r.Seconds, r.Answered, r.Rejected, r.Failed)
 	for _, text := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(w, "  %d × %s\n", r.Errors[text], text)
 	}
@@ -176,12 +178,14 @@ func (r *ServeResult) Print(w io.Writer) error {
 	for _, row := range []struct {
 		name string
 		s    Spread
-	}{{"time to first token", r.TTFT}, {"time per output token", r.TPOT}, {"between tokens", r.ITL}, {"whole answer", r.E2E}, {"refusal", r.Reject}} {
+	}{{"time to first token", r.TTFT}, {"time per output token", r.TPOT}, {"between tokens", r.ITL},
+		{"whole answer", r.E2E}, {"refusal", r.Reject}} {
 		fmt.Fprintf(tw, "%s\t%.2f\t%.2f\t%.2f\t\n", row.name, 1e3*row.s.Mean, 1e3*row.s.P50, 1e3*row.s.P99)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%.2f answers/s, %.0f output tokens/s, goodput %.2f/s within %g s\n", r.RPS, r.Tokens, r.Goodput, r.Deadline)
+	_, err := fmt.Fprintf(w, "%.2f answers/s, %.0f output tokens/s, goodput %.2f/s within %g s\n", r.RPS, r.Tokens,
+		r.Goodput, r.Deadline)
 	return err
 }

@@ -166,10 +166,12 @@ func servedRow(n int, list []round) ServedRow {
 			cpu = append(cpu, s.cpu/e.cpu)
 		}
 		one := float64(n) / e.rate()
-		prefill, step, byteTime = append(prefill, e.at[0][0].Seconds()), append(step, one), append(byteTime, s.at[0][0].Seconds())
+		prefill, step, byteTime = append(prefill, e.at[0][0].Seconds()), append(step, one),
+			append(byteTime, s.at[0][0].Seconds())
 		first = append(first, s.at[0][0].Seconds()/(e.at[0][0].Seconds()+one))
 	}
-	row := ServedRow{Batch: n, Ratio: triple(ratio), Whole: triple(whole), CPU: triple(cpu), Engine: triple(engine)[1], Streamed: triple(streamed)[1], Step: triple(step)[1]}
+	row := ServedRow{Batch: n, Ratio: triple(ratio), Whole: triple(whole), CPU: triple(cpu), Engine: triple(engine)[1],
+		Streamed: triple(streamed)[1], Step: triple(step)[1]}
 	if n == 1 {
 		row.First, row.FirstByte, row.Prefill = triple(first), triple(byteTime)[1], triple(prefill)[1]
 	}
@@ -215,7 +217,8 @@ func (o *ServedOptions) served(ctx context.Context, prompts [][]int32, stream bo
 	errs := make([]error, len(prompts))
 	bodies := make([][]byte, len(prompts))
 	for i, ids := range prompts {
-		m := map[string]any{"prompt": ids, "max_tokens": o.Output, "temperature": 0, "ignore_eos": true, "stream": stream}
+		m := map[string]any{"prompt": ids, "max_tokens": o.Output, "temperature": 0, "ignore_eos": true,
+			"stream": stream}
 		if stream {
 			m["stream_options"] = map[string]any{"include_usage": true}
 		}

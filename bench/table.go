@@ -16,8 +16,9 @@ func Print(w io.Writer, rows []Row) error {
 	}
 	fmt.Fprintf(tw, "%-*s\tMEDIAN\tUNIT\tQUARTILES\tRATE\tCEILING\tSHARE\tMEMORY\t\n", wide, "WHAT")
 	for _, r := range rows {
-		fmt.Fprintf(tw, "%-*s\t%s\t%s\t%s … %s\t%s %s\t%s\t%.1f%%\t%s\t\n", wide, r.Name, number(r.Value), r.Unit, number(r.Low), number(r.High),
-			number(r.Rate), r.RateUnit, number(r.CeilingRate), 100*r.Share, memory(r.Memory))
+		fmt.Fprintf(tw, "%-*s\t%s\t%s\t%s … %s\t%s %s\t%s\t%.1f%%\t%s\t\n", wide, r.Name, number(r.Value), r.Unit,
+			number(r.Low), number(r.High), number(r.Rate), r.RateUnit, number(r.CeilingRate), 100*r.Share,
+			memory(r.Memory))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -78,7 +79,8 @@ func printOps(w io.Writer, ops []OpTime) error {
 		if o.FLOPs > 0 {
 			rate = number(o.FLOPs / o.Seconds / 1e12)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%g\t%.3f\t%.1f%%\t%s\t%s\t\n", o.Op, o.Shape, o.Calls, 1e3*o.Seconds, 100*o.Seconds/sum, rate, number(o.Bytes/o.Seconds/1e9))
+		fmt.Fprintf(tw, "%s\t%s\t%g\t%.3f\t%.1f%%\t%s\t%s\t\n", o.Op, o.Shape, o.Calls, 1e3*o.Seconds,
+			100*o.Seconds/sum, rate, number(o.Bytes/o.Seconds/1e9))
 	}
 	fmt.Fprintf(tw, "all ops\t\t\t%.3f\t100%%\t%s\t\t\n", 1e3*sum, number(flops/sum/1e12))
 	return tw.Flush()

@@ -42,7 +42,8 @@ func bounded(list ...flagValue) error {
 
 // config is the recipe's model with the changes.
 func (g Geometry) config() (recipe.Recipe, error) {
-	if err := bounded(flagValue{"head", g.Head}, flagValue{"vocab", g.Vocab}, flagValue{"layers", g.Layers}); err != nil {
+	if err := bounded(flagValue{"head", g.Head}, flagValue{"vocab", g.Vocab},
+		flagValue{"layers", g.Layers}); err != nil {
 		return recipe.Recipe{}, err
 	}
 	a, err := layer.LookupArch(g.Arch)
@@ -58,7 +59,8 @@ func (g Geometry) config() (recipe.Recipe, error) {
 		m.HeadDim, m.Heads = g.Head, m.Dim/(g.Head*a.Values)
 		m.KVHeads = m.Heads
 		if m.Heads*g.Head*a.Values != m.Dim {
-			return r, fmt.Errorf("head: heads of %d (values of %d) do not divide the width of %s, %d", g.Head, g.Head*a.Values, g.Size, m.Dim)
+			return r, fmt.Errorf("head: heads of %d (values of %d) do not divide the width of %s, %d", g.Head,
+				g.Head*a.Values, g.Size, m.Dim)
 		}
 	}
 	for _, f := range []struct {
@@ -81,8 +83,8 @@ func (g Geometry) Check() error {
 
 // shapeOf is the model's shape for programs.
 func shapeOf(g Geometry, m model.Config) map[string]any {
-	return map[string]any{"size": g.Size, "arch": m.Arch, "layers": m.Layers, "dim": m.Dim, "heads": m.Heads, "head_dim": m.HeadDim,
-		"ffn": m.FFN, "vocab": m.Vocab, "params": model.Table(m).Count()}
+	return map[string]any{"size": g.Size, "arch": m.Arch, "layers": m.Layers, "dim": m.Dim, "heads": m.Heads,
+		"head_dim": m.HeadDim, "ffn": m.FFN, "vocab": m.Vocab, "params": model.Table(m).Count()}
 }
 
 // TrainOptions describe a training step.
@@ -137,7 +139,8 @@ type stepper struct {
 }
 
 func newStepper(d device.Device, r recipe.Recipe) (*stepper, error) {
-	m, err := model.New(d, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb})
+	m, err := model.New(d, r.Model,
+		layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb})
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +175,8 @@ func (c *Config) Train(ctx context.Context, t TrainOptions) (Row, error) {
 		return Row{}, err
 	}
 	tr := r.Train
-	row := Row{Kind: "train", Name: fmt.Sprintf("%s %s T=%d batch %d", t.Size, t.Arch, tr.SeqLen, tr.Batch), Unit: "tokens/s", Shape: shapeOf(t.Geometry, r.Model)}
+	row := Row{Kind: "train", Name: fmt.Sprintf("%s %s T=%d batch %d", t.Size, t.Arch, tr.SeqLen, tr.Batch),
+		Unit: "tokens/s", Shape: shapeOf(t.Geometry, r.Model)}
 	row.Shape["seq"], row.Shape["batch"], row.Shape["micro_batch"] = tr.SeqLen, tr.Batch, tr.MicroBatch
 	if tr.Recompute != layer.RecomputeOff {
 		row.Name += ", recompute " + string(tr.Recompute)
@@ -216,7 +220,8 @@ func (c *Config) trainFree(ctx context.Context, row *Row, r recipe.Recipe, ceili
 		c.Say("the step is not one call: %v", why)
 	}
 	if math.IsNaN(s.loss) || math.IsInf(s.norm, 0) || math.IsNaN(s.norm) {
-		return fmt.Errorf("bench: %s: after %d steps the loss is %g and the gradient's norm %g", row.Name, s.taken, s.loss, s.norm)
+		return fmt.Errorf("bench: %s: after %d steps the loss is %g and the gradient's norm %g", row.Name, s.taken,
+			s.loss, s.norm)
 	}
 	return nil
 }

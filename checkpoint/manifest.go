@@ -86,7 +86,8 @@ func parseManifest(b []byte) (Manifest, error) {
 		return m, errors.New("its bytes do not match its own sum")
 	}
 	for i, e := range m.Files {
-		if !fileName.MatchString(e.Name) || e.Name == manifestName || e.Bytes < 0 || i > 0 && e.Name <= m.Files[i-1].Name {
+		if !fileName.MatchString(e.Name) || e.Name == manifestName || e.Bytes < 0 || i > 0 &&
+			e.Name <= m.Files[i-1].Name {
 			return m, fmt.Errorf("file %d: name %q or length %d cannot be right", i, e.Name, e.Bytes)
 		}
 	}

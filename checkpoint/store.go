@@ -49,7 +49,8 @@ type Store struct {
 // Open opens the checkpoints of the run folder dir, creates their folder, and removes leftovers of an interrupted Save.
 func Open(dir string, opt Options) (*Store, error) {
 	if opt.KeepLast < 0 || opt.KeepEvery < 0 {
-		return nil, fmt.Errorf("checkpoint: keep last %d, keep every %d: neither may be negative", opt.KeepLast, opt.KeepEvery)
+		return nil, fmt.Errorf("checkpoint: keep last %d, keep every %d: neither may be negative", opt.KeepLast,
+			opt.KeepEvery)
 	}
 	if opt.FS == nil {
 		opt.FS = vfs.OS{}

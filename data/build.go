@@ -104,7 +104,8 @@ type builder struct {
 // order, so shards do not depend on the number of workers.
 func (b *builder) run(ctx context.Context, src []Source) error {
 	b.open, b.count = map[string]*shardWriter{}, map[string]int{}
-	if b.divide = divider(&byDocument{write: b.write, share: b.opt.HeldOut}); b.opt.HeldOut > 0 && b.opt.HeldOutBy == ByPieces {
+	if b.divide = divider(&byDocument{write: b.write, share: b.opt.HeldOut}); b.opt.HeldOut > 0 &&
+		b.opt.HeldOutBy == ByPieces {
 		b.divide = newByPiece(b.write, b.opt.HeldOut, b.m.EOS, b.repeated)
 	}
 	defer func() {
@@ -186,7 +187,8 @@ func (b *builder) encode(t *batch) {
 		}
 		for _, id := range t.ids[begin:] {
 			if id < 0 || int(id) >= b.m.Vocab {
-				t.err = fmt.Errorf("data: build: encoder gave id %d for a document of %s, its vocabulary is %d", id, d.Source, b.m.Vocab)
+				t.err = fmt.Errorf("data: build: encoder gave id %d for a document of %s, its vocabulary is %d", id,
+					d.Source, b.m.Vocab)
 				return
 			}
 		}
@@ -245,7 +247,9 @@ func (b *builder) enter(source int) error {
 // leave finishes the current source, which must have had a document.
 func (b *builder) leave() error {
 	if s := b.m.Sources[b.source]; s.Docs == 0 {
-		return &SourceError{Source: s.Name, Fault: fmt.Sprintf("gave no document with text (%d not UTF-8, %d empty)", s.Skipped.NotUTF8, s.Skipped.Empty)}
+		return &SourceError{Source: s.Name,
+			Fault: fmt.Sprintf("gave no document with text (%d not UTF-8, %d empty)", s.Skipped.NotUTF8,
+				s.Skipped.Empty)}
 	}
 	return b.divide.end()
 }
@@ -283,7 +287,8 @@ func (b *builder) write(source int, split string, ids []int32) error {
 	}
 	if w == nil {
 		var err error
-		w, err = createShard(b.opt.FS, filepath.Join(b.dir, fmt.Sprintf("%s-%05d.bin", split, b.count[split])), b.m.Vocab)
+		w, err = createShard(b.opt.FS, filepath.Join(b.dir, fmt.Sprintf("%s-%05d.bin", split, b.count[split])),
+			b.m.Vocab)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,8 @@ func (o BuildOptions) withDefaults() (BuildOptions, error) {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	if o.ShardTokens < 0 || o.MaxTokens < 0 || o.Workers < 0 {
-		return o, fmt.Errorf("data: build: ShardTokens %d, MaxTokens %d, Workers %d: none may be negative", o.ShardTokens, o.MaxTokens, o.Workers)
+		return o, fmt.Errorf("data: build: ShardTokens %d, MaxTokens %d, Workers %d: none may be negative",
+			o.ShardTokens, o.MaxTokens, o.Workers)
 	}
 	if !(o.HeldOut >= 0 && o.HeldOut < 1) {
 		return o, fmt.Errorf("data: build: HeldOut %v, want a share from 0 to below 1", o.HeldOut)
@@ -49,10 +50,12 @@ func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error)
 	if vocab < 1 || vocab > maxVocab {
 		return nil, fmt.Errorf("data: build: encoder has a vocabulary of %d, want 1 to %d", vocab, maxVocab)
 	}
-	m := &Manifest{Format: manifestFormat, Tokenizer: enc.Hash(), Vocab: vocab, HeldOut: opt.HeldOut, HeldOutBy: opt.HeldOutBy}
+	m := &Manifest{Format: manifestFormat, Tokenizer: enc.Hash(), Vocab: vocab, HeldOut: opt.HeldOut,
+		HeldOutBy: opt.HeldOutBy}
 	if eos, ok := enc.EOS(); ok {
 		if eos < 0 || int(eos) >= vocab {
-			return nil, fmt.Errorf("data: build: encoder's end-of-text id %d is outside its vocabulary of %d", eos, vocab)
+			return nil, fmt.Errorf("data: build: encoder's end-of-text id %d is outside its vocabulary of %d", eos,
+				vocab)
 		}
 		m.EOS = &eos
 	}

@@ -48,7 +48,8 @@ func JSONError(err error) error {
 	return errors.New(text)
 }
 
-var jsonKinds = map[string]string{"string": "a string", "array": "an array", "object": "an object", "bool": "true or false", "number": "a number"}
+var jsonKinds = map[string]string{"string": "a string", "array": "an array", "object": "an object",
+	"bool": "true or false", "number": "a number"}
 
 // jsonKind is JSON's name for values of a type.
 func jsonKind(t reflect.Type) string {

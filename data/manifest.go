@@ -85,7 +85,8 @@ func parseManifest(path string, b []byte) (*Manifest, error) {
 		return nil, corrupt(path, "not a manifest: %v", err)
 	}
 	if v.Format < oldestFormat || v.Format > manifestFormat {
-		return nil, corrupt(path, "manifest format %d, this program reads formats %d to %d", v.Format, oldestFormat, manifestFormat)
+		return nil, corrupt(path, "manifest format %d, this program reads formats %d to %d", v.Format, oldestFormat,
+			manifestFormat)
 	}
 	m := new(Manifest)
 	dec := json.NewDecoder(bytes.NewReader(b))
@@ -126,7 +127,8 @@ func (m *Manifest) check(path string) error {
 		docs, tokens = docs+s.Docs, tokens+s.Tokens
 	}
 	if docs != m.Docs || tokens != m.Tokens {
-		return corrupt(path, "totals of %d documents and %d tokens, its shards add up to %d and %d", m.Docs, m.Tokens, docs, tokens)
+		return corrupt(path, "totals of %d documents and %d tokens, its shards add up to %d and %d", m.Docs,
+			m.Tokens, docs, tokens)
 	}
 	if want := m.contentHash(); m.Hash != want {
 		return corrupt(path, "hash %q, its content hashes to %q (edited by hand?)", m.Hash, want)
@@ -136,14 +138,16 @@ func (m *Manifest) check(path string) error {
 
 func (s *ShardInfo) check(path string) error {
 	// A name with a separator could reach outside the folder.
-	if s.Name == "" || s.Name != filepath.Base(s.Name) || strings.ContainsAny(s.Name, `/\:`) || !filepath.IsLocal(s.Name) {
+	if s.Name == "" || s.Name != filepath.Base(s.Name) || strings.ContainsAny(s.Name, `/\:`) ||
+		!filepath.IsLocal(s.Name) {
 		return corrupt(path, "shard name %q is not a plain file name", s.Name)
 	}
 	if s.Split != Train && s.Split != Valid {
 		return corrupt(path, "shard %q: split %q, want %q or %q", s.Name, s.Split, Train, Valid)
 	}
 	if s.Bytes < headerSize || s.Docs < 1 || s.Tokens < s.Docs {
-		return corrupt(path, "shard %q: %d bytes, %d documents, %d tokens is impossible", s.Name, s.Bytes, s.Docs, s.Tokens)
+		return corrupt(path, "shard %q: %d bytes, %d documents, %d tokens is impossible", s.Name, s.Bytes,
+			s.Docs, s.Tokens)
 	}
 	if sum, err := hex.DecodeString(s.SHA256); err != nil || len(sum) != sha256.Size {
 		return corrupt(path, "shard %q: sha256 %q is not 64 hex digits", s.Name, s.SHA256)

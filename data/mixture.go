@@ -78,7 +78,8 @@ func (s *Split) Mix(shares []Share) (*Split, error) {
 				own = append(own, sh)
 			}
 			if s.partOf[j] == 0 {
-				return nil, fmt.Errorf("data: mix: the sources of %s lie in common shards; build it again with weights", s.dir)
+				return nil, fmt.Errorf("data: mix: the sources of %s lie in common shards; build it again with weights",
+					s.dir)
 			}
 		}
 		if len(own) == 0 {

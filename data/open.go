@@ -32,7 +32,8 @@ func Open(spec string) (Source, error) {
 	if _, known := errors.AsType[*CorruptError](err); known {
 		return nil, err
 	}
-	return nil, &SourceError{Source: strconv.Quote(spec), Fault: strings.TrimPrefix(err.Error(), "data: open: "), err: err}
+	return nil, &SourceError{Source: strconv.Quote(spec), Fault: strings.TrimPrefix(err.Error(), "data: open: "),
+		err: err}
 }
 
 func openSpec(spec string) (Source, error) {
@@ -59,7 +60,8 @@ func openSpec(spec string) (Source, error) {
 	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(spec, "*?["):
 		return openGlob(spec)
 	}
-	return nil, fmt.Errorf(`%w; want a file that ends with %s, a folder or glob of such, "synthetic" or "goroot"`, err, endings(readers))
+	return nil, fmt.Errorf(`%w; want a file that ends with %s, a folder or glob of such, "synthetic" or "goroot"`, err,
+		endings(readers))
 }
 
 // openFolder collects the files below dir that have a reader, outside the folders named in skip.
@@ -139,7 +141,8 @@ func openGlob(spec string) (Source, error) {
 		}
 	}
 	if len(src.paths) == 0 {
-		return nil, fmt.Errorf("glob %s matches no file that ends with %s (it matches %d other names)", spec, endings(readers), len(matches))
+		return nil, fmt.Errorf("glob %s matches no file that ends with %s (it matches %d other names)", spec,
+			endings(readers), len(matches))
 	}
 	slices.Sort(src.paths)
 	return src, nil

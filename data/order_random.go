@@ -160,13 +160,17 @@ func (r *random) seek(p *Position) error {
 	case p.Order == "":
 		return fmt.Errorf("data: position was taken in a stream, this loader takes rows in random order: set data.order=%s", OrderStream)
 	case p.Order != OrderRandom:
-		return fmt.Errorf("data: position was taken in %q order, this loader takes rows in %s order", p.Order, OrderRandom)
+		return fmt.Errorf("data: position was taken in %q order, this loader takes rows in %s order",
+			p.Order, OrderRandom)
 	case p.T != int(r.t):
-		return fmt.Errorf("data: position counts rows of %d tokens, this loader has rows of %d: keep train.seq_len=%d", p.T, r.t, p.T)
+		return fmt.Errorf("data: position counts rows of %d tokens, this loader has rows of %d: keep train.seq_len=%d",
+			p.T, r.t, p.T)
 	case !slices.Equal(p.Mixture, r.shares):
-		return fmt.Errorf("data: position belongs to a mixture of %s, this one is of %s", shareList(p.Mixture), shareList(r.shares))
+		return fmt.Errorf("data: position belongs to a mixture of %s, this one is of %s", shareList(p.Mixture),
+			shareList(r.shares))
 	case len(p.Rows) != len(r.parts):
-		return fmt.Errorf("data: position counts the rows of %d sources, this mixture has %d", len(p.Rows), len(r.parts))
+		return fmt.Errorf("data: position counts the rows of %d sources, this mixture has %d",
+			len(p.Rows), len(r.parts))
 	}
 	for i, n := range p.Rows {
 		if hi, lo := bits.Mul64(n, r.t); hi != 0 || lo > math.MaxInt64 || n > r.parts[i].limit {

@@ -86,7 +86,8 @@ func (s *stream) position(p *Position) {
 func (s *stream) seek(p *Position) error {
 	switch {
 	case p.Order != "":
-		return fmt.Errorf("data: position was taken in %s order, this loader reads a stream: set data.order=%s", p.Order, p.Order)
+		return fmt.Errorf("data: position was taken in %s order, this loader reads a stream: set data.order=%s",
+			p.Order, p.Order)
 	case p.Index >= s.split.docs():
 		return fmt.Errorf("data: position index %d, split %q has %d documents", p.Index, s.split.name, s.split.docs())
 	}

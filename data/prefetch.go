@@ -49,7 +49,8 @@ func (p *Prefetcher) serve() {
 func (p *Prefetcher) gather() (err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			err = &CorruptError{File: p.loader.split.dir, Fault: fmt.Sprintf("reading a batch failed, the files changed or are damaged: %v", x)}
+			err = &CorruptError{File: p.loader.split.dir,
+				Fault: fmt.Sprintf("reading a batch failed, the files changed or are damaged: %v", x)}
 		}
 	}()
 	p.loader.Next(p.batch.inputs, p.batch.targets, p.batch.starts)

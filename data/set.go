@@ -63,7 +63,8 @@ func openListed(fsys vfs.FS, dir string, m *Manifest, info *ShardInfo, verify bo
 		return nil, fmt.Errorf("data: shard: %w", err)
 	}
 	if st.Size != info.Bytes {
-		return nil, corrupt(path, "%d bytes, the manifest says %d: restore it or build the set again", st.Size, info.Bytes)
+		return nil, corrupt(path, "%d bytes, the manifest says %d: restore it or build the set again",
+			st.Size, info.Bytes)
 	}
 	if verify {
 		if err := checkDigest(fsys, path, info.SHA256); err != nil {
@@ -138,7 +139,8 @@ func (s *Set) Split(name string) (*Split, error) {
 			names = append(names, strconv.Quote(n))
 		}
 		sort.Strings(names)
-		return nil, &SourceError{Source: s.dir, Fault: fmt.Sprintf("has no split %q, only %s: %s", name, strings.Join(names, ", "), missingSplit(name))}
+		return nil, &SourceError{Source: s.dir,
+			Fault: fmt.Sprintf("has no split %q, only %s: %s", name, strings.Join(names, ", "), missingSplit(name))}
 	}
 	for _, info := range s.Manifest.Sources {
 		sp.sources = append(sp.sources, info.Name)

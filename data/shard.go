@@ -102,7 +102,8 @@ func parseShard(path string, b []byte) (*Shard, error) {
 	size := uint64(len(b))
 	// Counts are bounded by the file's size before they are multiplied, so nothing below can overflow.
 	if h.tokens > size/uint64(h.width) || h.docs >= size/8 {
-		return nil, corrupt(path, "header counts %d documents and %d tokens, more than its %d bytes can hold", h.docs, h.tokens, size)
+		return nil, corrupt(path, "header counts %d documents and %d tokens, more than its %d bytes can hold", h.docs,
+			h.tokens, size)
 	}
 	end := headerSize + h.tokens*uint64(h.width)
 	indexAt := (end + 7) &^ 7
@@ -146,7 +147,8 @@ func parseHeader(path string, b []byte) (h shardHeader, err error) {
 		return h, corrupt(path, "vocabulary of %d, want 1 to %d", h.vocab, maxVocab)
 	}
 	if h.width != tokenWidth(int(h.vocab)) {
-		return h, corrupt(path, "%d bytes per token, want %d for a vocabulary of %d", h.width, tokenWidth(int(h.vocab)), h.vocab)
+		return h, corrupt(path, "%d bytes per token, want %d for a vocabulary of %d", h.width,
+			tokenWidth(int(h.vocab)), h.vocab)
 	}
 	if !bytes.Equal(b[:60], h.encode()[:60]) {
 		return h, corrupt(path, "reserved header bytes are not zero")
@@ -158,7 +160,8 @@ func parseHeader(path string, b []byte) (h shardHeader, err error) {
 // empty.
 func (s *Shard) checkIndex(indexAt uint64) error {
 	if got := crc32.Checksum(s.index, castagnoli); got != s.header.indexCRC {
-		return corrupt(s.path, "document index at offset %d has checksum %08x, want %08x", indexAt, got, s.header.indexCRC)
+		return corrupt(s.path, "document index at offset %d has checksum %08x, want %08x", indexAt, got,
+			s.header.indexCRC)
 	}
 	if first := s.offset(0); first != 0 {
 		return corrupt(s.path, "document index begins at token %d, want 0", first)
@@ -183,7 +186,8 @@ func (s *Shard) verify() error {
 	for at := uint64(0); at < s.header.tokens; {
 		n := min(uint64(len(buf)), s.header.tokens-at)
 		if bad := s.read(buf[:n], at); bad >= 0 {
-			return corrupt(s.path, "token %d is id %d, outside the vocabulary of %d", at+uint64(bad), buf[bad], s.header.vocab)
+			return corrupt(s.path, "token %d is id %d, outside the vocabulary of %d", at+uint64(bad), buf[bad],
+				s.header.vocab)
 		}
 		at += n
 	}

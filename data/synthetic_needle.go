@@ -52,7 +52,8 @@ func (o NeedleOptions) withDefaults() NeedleOptions {
 	if o.Haystack == nil {
 		o.Haystack = Prose
 	}
-	if o.Needles < 1 || o.Needles > len(cities) || o.Queries < 1 || o.Queries > o.Needles || !(o.Depth >= 0 && o.Depth <= 1) || o.Digits < 1 || o.Digits > 9 {
+	if o.Needles < 1 || o.Needles > len(cities) || o.Queries < 1 || o.Queries > o.Needles ||
+		!(o.Depth >= 0 && o.Depth <= 1) || o.Digits < 1 || o.Digits > 9 {
 		// Options come from code; the spec parser checks those that users write.
 		panic(fmt.Sprintf("data: needle options: %d needles (want 1 to %d), %d queries (want 1 to needles), depth %v (want 0 to 1), %d digits (want 1 to 9)",
 			o.Needles, len(cities), o.Queries, o.Depth, o.Digits))
@@ -66,7 +67,8 @@ func NewNeedle(r *rand.Rand, opt NeedleOptions) Needle {
 	names := sample(r, cities, o.Needles)
 	nums := numbers(r, o.Needles, o.Digits)
 	q := o.Queries
-	n := Needle{Cities: names[:q:q], Answers: nums[:q:q], OtherCities: names[q:], OtherNumbers: nums[q:], Depth: o.Depth}
+	n := Needle{Cities: names[:q:q], Answers: nums[:q:q], OtherCities: names[q:], OtherNumbers: nums[q:],
+		Depth: o.Depth}
 	question := "\n" + needleQuestion(n.Cities)
 	rest := o.Bytes - len(needlePreamble) - len(question)
 	sentences := make([]string, o.Needles)
@@ -120,7 +122,10 @@ func hide(r *rand.Rand, hay string, sentences []string, depth float64) (string, 
 		order[i] = placed{i, pick(r, bounds), r.Float64()}
 	}
 	order[0] = placed{0, nearest(bounds, depth*float64(len(hay))), depth}
-	slices.SortStableFunc(order, func(x, y placed) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.tie, y.tie)) })
+	slices.SortStableFunc(order, func(x,
+		y placed) int {
+		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.tie, y.tie))
+	})
 	var b strings.Builder
 	spans := make([][2]int, len(sentences))
 	from := 0
@@ -164,7 +169,8 @@ func nearest(bounds []int, at float64) int {
 // one answer per document gives little to learn from.
 func needleDocument(s *Synthetic, r *rand.Rand, n int) string {
 	needles := 1 + r.IntN(s.Needles)
-	opt := NeedleOptions{Needles: needles, Queries: 1 + r.IntN(min(s.Queries, needles)), Depth: r.Float64(), Digits: s.Digits}
+	opt := NeedleOptions{Needles: needles, Queries: 1 + r.IntN(min(s.Queries, needles)), Depth: r.Float64(),
+		Digits: s.Digits}
 	if r.IntN(4) == 0 {
 		opt.Depth = float64(r.IntN(2)) // the ends are evaluated too
 	}

@@ -58,8 +58,8 @@ func NewShots(r *rand.Rand, opt ShotOptions) Shots {
 }
 
 func shotText(r *rand.Rand, nouns []string) string {
-	return fmt.Sprintf("%s %s %s %s", pick(r, []string{"this", "the", "one"}), pick(r, []string{"small", "big", "old", "new"}),
-		pick(r, colours), pick(r, nouns))
+	return fmt.Sprintf("%s %s %s %s", pick(r, []string{"this", "the", "one"}),
+		pick(r, []string{"small", "big", "old", "new"}), pick(r, colours), pick(r, nouns))
 }
 
 func shotsDocument(r *rand.Rand, n int) string {

@@ -93,14 +93,17 @@ func CheckBiasBackward(db, dy tensor.Tensor, t Types) {
 
 // CheckEmbed checks Embed's tensors.
 func CheckEmbed(out, table, ids tensor.Tensor, t Types) {
-	if !(has(table, t.Act, table.Rows, out.Cols) && has(out, t.Act, out.Rows, out.Cols) && has(ids, tensor.I32, 1, out.Rows)) {
-		fail("Embed", "out[N,C] and table[V,C] in Act, ids[1,N] in I32", arg{"out", out}, arg{"table", table}, arg{"ids", ids})
+	if !(has(table, t.Act, table.Rows, out.Cols) && has(out, t.Act, out.Rows, out.Cols) &&
+		has(ids, tensor.I32, 1, out.Rows)) {
+		fail("Embed", "out[N,C] and table[V,C] in Act, ids[1,N] in I32", arg{"out", out}, arg{"table", table},
+			arg{"ids", ids})
 	}
 }
 
 // CheckEmbedBackward checks EmbedBackward's tensors.
 func CheckEmbedBackward(dtable, dout, ids tensor.Tensor, t Types) {
-	if !(has(dtable, t.Stat, dtable.Rows, dout.Cols) && has(dout, t.Act, dout.Rows, dout.Cols) && has(ids, tensor.I32, 1, dout.Rows)) {
+	if !(has(dtable, t.Stat, dtable.Rows, dout.Cols) && has(dout, t.Act, dout.Rows, dout.Cols) &&
+		has(ids, tensor.I32, 1, dout.Rows)) {
 		fail("EmbedBackward", "dtable[V,C] in Stat, dout[N,C] in Act, ids[1,N] in I32",
 			arg{"dtable", dtable}, arg{"dout", dout}, arg{"ids", ids})
 	}
@@ -117,7 +120,8 @@ func CheckMatMul(c, a, b tensor.Tensor, op MatMul, t Types) {
 		br, bc = bc, br
 	}
 	if !(t.either(c.Type) && has(c, c.Type, m, c.Cols) && has(a, t.Act, a.Rows, a.Cols) && has(b, t.Act, br, bc)) {
-		fail(op.String(), "c[m,n] in Act or Stat, op(a)[m,k] and op(b)[k,n] in Act", arg{"c", c}, arg{"a", a}, arg{"b", b})
+		fail(op.String(), "c[m,n] in Act or Stat, op(a)[m,k] and op(b)[k,n] in Act", arg{"c", c},
+			arg{"a", a}, arg{"b", b})
 	}
 }
 
@@ -164,8 +168,9 @@ func CheckRMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor, t Types) {
 func (r Rope) Check(x, table, pos tensor.Tensor, t Types) {
 	if !(r.Dim%2 == 0 && r.Dim > 0 && has(x, t.Act, x.Rows, r.Heads*r.Dim) &&
 		has(table, t.Stat, table.Rows, r.Dim) && has(pos, tensor.I32, 1, x.Rows)) {
-		fail(fmt.Sprintf("Rope of %d heads of %d", r.Heads, r.Dim), "an even Dim, x[N,Heads·Dim] in Act, table[P,Dim] in Stat, pos[1,N] in I32",
-			arg{"x", x}, arg{"table", table}, arg{"pos", pos})
+		fail(fmt.Sprintf("Rope of %d heads of %d", r.Heads, r.Dim),
+			"an even Dim, x[N,Heads·Dim] in Act, table[P,Dim] in Stat, pos[1,N] in I32", arg{"x", x},
+			arg{"table", table}, arg{"pos", pos})
 	}
 }
 
@@ -178,8 +183,10 @@ func CheckSwiGLU(y, gu tensor.Tensor, t Types) {
 
 // CheckSwiGLUBackward checks SwiGLUBackward's tensors.
 func CheckSwiGLUBackward(dgu, y, dy, gu tensor.Tensor, t Types) {
-	if !(has(dy, t.Act, dy.Rows, dy.Cols) && has(y, t.Act, dy.Rows, dy.Cols) && has(gu, t.Act, dy.Rows, 2*dy.Cols) && has(dgu, t.Act, dy.Rows, 2*dy.Cols)) {
-		fail("SwiGLUBackward", "dgu, gu[N,2F] and y, dy[N,F] in Act", arg{"dgu", dgu}, arg{"y", y}, arg{"dy", dy}, arg{"gu", gu})
+	if !(has(dy, t.Act, dy.Rows, dy.Cols) && has(y, t.Act, dy.Rows, dy.Cols) && has(gu, t.Act, dy.Rows, 2*dy.Cols) &&
+		has(dgu, t.Act, dy.Rows, 2*dy.Cols)) {
+		fail("SwiGLUBackward", "dgu, gu[N,2F] and y, dy[N,F] in Act", arg{"dgu", dgu}, arg{"y", y}, arg{"dy", dy},
+			arg{"gu", gu})
 	}
 }
 
@@ -203,7 +210,8 @@ func CheckLambda(lam tensor.Tensor, v LambdaVecs, t Types) {
 // CheckLambdaBackward checks LambdaBackward's tensors.
 func CheckLambdaBackward(d LambdaVecs, dlam tensor.Tensor, v LambdaVecs, t Types) {
 	if v.check("LambdaBackward", t) != d.check("LambdaBackward", t) || !has(dlam, t.Stat, dlam.Rows, dlam.Cols) {
-		fail("LambdaBackward", "gradients as wide as their vectors and dlam in Stat", arg{"dq1", d.Q1}, arg{"q1", v.Q1}, arg{"dlam", dlam})
+		fail("LambdaBackward", "gradients as wide as their vectors and dlam in Stat", arg{"dq1", d.Q1}, arg{"q1", v.Q1},
+			arg{"dlam", dlam})
 	}
 }
 
@@ -216,8 +224,10 @@ func CheckSigmoid(y, x tensor.Tensor, t Types) {
 
 // CheckSigmoidBackward checks SigmoidBackward's tensors.
 func CheckSigmoidBackward(dx, dy, y tensor.Tensor, t Types) {
-	if !(t.either(y.Type) && has(y, y.Type, y.Rows, y.Cols) && has(dy, y.Type, y.Rows, y.Cols) && has(dx, y.Type, y.Rows, y.Cols)) {
-		fail("SigmoidBackward", "three tensors of one shape, all Act or all Stat", arg{"dx", dx}, arg{"dy", dy}, arg{"y", y})
+	if !(t.either(y.Type) && has(y, y.Type, y.Rows, y.Cols) && has(dy, y.Type, y.Rows, y.Cols) &&
+		has(dx, y.Type, y.Rows, y.Cols)) {
+		fail("SigmoidBackward", "three tensors of one shape, all Act or all Stat", arg{"dx", dx},
+			arg{"dy", dy}, arg{"y", y})
 	}
 }
 
@@ -225,15 +235,16 @@ func CheckSigmoidBackward(dx, dy, y tensor.Tensor, t Types) {
 func (c *Classifier) Check(t Types) {
 	n, w, v := c.X.Rows, c.X.Cols, c.W.Rows
 	grad := c.DX.Ok()
-	if !(v > 0 && w > 0 && has(c.X, t.Act, n, w) && has(c.W, t.Act, v, w) && has(c.Targets, tensor.I32, 1, n) && has(c.Loss, t.Stat, 1, n) &&
-		iff(grad, c.DX, t.Act, n, w) && iff(grad, c.DW, t.Stat, v, w)) {
+	if !(v > 0 && w > 0 && has(c.X, t.Act, n, w) && has(c.W, t.Act, v, w) && has(c.Targets, tensor.I32, 1, n) &&
+		has(c.Loss, t.Stat, 1, n) && iff(grad, c.DX, t.Act, n, w) && iff(grad, c.DW, t.Stat, v, w)) {
 		fail("Classify", "X[N,C] and W[V,C] in Act, neither C nor V 0, Targets[1,N] in I32, Loss[1,N] in Stat, DX as X in Act and DW as W in Stat or both absent",
-			arg{"X", c.X}, arg{"W", c.W}, arg{"Targets", c.Targets}, arg{"Loss", c.Loss}, arg{"DX", c.DX}, arg{"DW", c.DW})
+			arg{"X", c.X}, arg{"W", c.W}, arg{"Targets", c.Targets}, arg{"Loss", c.Loss}, arg{"DX", c.DX},
+			arg{"DW", c.DW})
 	}
 	if c.Part.Ok() && (c.Parts.Ok() || grad || !has(c.Part, t.Stat, 2, n)) ||
 		c.Parts.Ok() && (c.Parts.Rows%2 != 0 || c.Parts.Rows == 0 || !has(c.Parts, t.Stat, c.Parts.Rows, n)) {
-		fail("Classify", "Part[2,N] in Stat without DX, or Parts[2P,N] in Stat, or neither", arg{"Part", c.Part}, arg{"Parts", c.Parts},
-			arg{"DX", c.DX}, arg{"Targets", c.Targets})
+		fail("Classify", "Part[2,N] in Stat without DX, or Parts[2P,N] in Stat, or neither", arg{"Part", c.Part},
+			arg{"Parts", c.Parts}, arg{"DX", c.DX}, arg{"Targets", c.Targets})
 	}
 }
 
@@ -264,9 +275,11 @@ func (a *AdamW) Check(t Types) {
 		return x.Buf != nil && x.Type == d && x.Dense() && x.Len() == n
 	}
 	if !(t.either(a.W.Type) && flat(a.W, a.W.Type) && flat(a.M, t.Stat) && flat(a.V, t.Stat) && flat(a.G, t.Stat) &&
-		(!a.Master.Ok() || flat(a.Master, t.Stat) || a.Split() && t.Stat == tensor.F32 && flat(a.Master, tensor.I16)) && has(a.Rate, t.Stat, 1, 3) && has(a.GradSq, t.Stat, 1, 1)) {
+		(!a.Master.Ok() || flat(a.Master, t.Stat) || a.Split() && t.Stat == tensor.F32 && flat(a.Master, tensor.I16)) &&
+		has(a.Rate, t.Stat, 1, 3) && has(a.GradSq, t.Stat, 1, 1)) {
 		fail("AdamW", "dense W in Act or Stat, M, V, G and Master (or none) in Stat, or W in BF16 and Master in I16 where Stat is F32, all of one length, Rate[1,3] and GradSq[1,1] in Stat",
-			arg{"W", a.W}, arg{"Master", a.Master}, arg{"M", a.M}, arg{"V", a.V}, arg{"G", a.G}, arg{"Rate", a.Rate}, arg{"GradSq", a.GradSq})
+			arg{"W", a.W}, arg{"Master", a.Master}, arg{"M", a.M}, arg{"V", a.V}, arg{"G", a.G}, arg{"Rate", a.Rate},
+			arg{"GradSq", a.GradSq})
 	}
 	if a.RoundBF16 && !a.Master.Ok() {
 		fail("AdamW", "a Master with RoundBF16, or p would lose what W drops", arg{"W", a.W}, arg{"Master", a.Master})

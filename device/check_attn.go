@@ -11,9 +11,11 @@ func CheckAttentionProbs(out, q, k tensor.Tensor, p Probs, t Types) {
 	heads := p.D > 0 && q.Cols%p.D == 0 && k.Cols%p.D == 0 &&
 		p.QHead >= 0 && p.QHead < q.Cols/p.D && p.KHead >= 0 && p.KHead < k.Cols/p.D
 	rows := p.T > 0 && q.Rows%p.T == 0 && p.Seq >= 0 && p.Seq < q.Rows/p.T && p.Row >= 0 && p.Row+out.Rows <= p.T
-	if !(heads && rows && has(q, t.Act, q.Rows, q.Cols) && has(k, t.Act, q.Rows, k.Cols) && has(out, t.Stat, out.Rows, p.T)) {
-		fail(fmt.Sprintf("AttentionProbs %+v", p), "out[rows,T] in Stat, q and k[B·T,heads·D] in Act, all selected heads and rows inside",
-			arg{"out", out}, arg{"q", q}, arg{"k", k})
+	if !(heads && rows && has(q, t.Act, q.Rows, q.Cols) && has(k, t.Act, q.Rows, k.Cols) &&
+		has(out, t.Stat, out.Rows, p.T)) {
+		fail(fmt.Sprintf("AttentionProbs %+v", p),
+			"out[rows,T] in Stat, q and k[B·T,heads·D] in Act, all selected heads and rows inside", arg{"out", out},
+			arg{"q", q}, arg{"k", k})
 	}
 }
 
@@ -62,9 +64,10 @@ func (a *Attn) CheckBackward(g *AttnGrad, t Types) {
 	if !(a.valid() && a.inputs(t) && kept && has(a.LSE, t.Stat, n, a.Heads)) {
 		a.fail("AttentionBackward")
 	}
-	if !(has(g.DOut, t.Act, n, w) && has(g.DQ, t.Act, n, a.Q.Cols) && has(g.DK, t.Act, n, a.K.Cols) && has(g.DV, t.Act, n, a.V.Cols) &&
-		iff(a.Norm.On && a.Norm.Weight.Ok(), g.DNorm, t.Stat, 1, a.DV)) {
-		fail("AttentionBackward of "+a.String(), "DOut[N,H·DV], DQ, DK, DV as Q, K, V in Act, DNorm[1,DV] in Stat when the norm has a weight",
+	if !(has(g.DOut, t.Act, n, w) && has(g.DQ, t.Act, n, a.Q.Cols) && has(g.DK, t.Act, n, a.K.Cols) &&
+		has(g.DV, t.Act, n, a.V.Cols) && iff(a.Norm.On && a.Norm.Weight.Ok(), g.DNorm, t.Stat, 1, a.DV)) {
+		fail("AttentionBackward of "+a.String(),
+			"DOut[N,H·DV], DQ, DK, DV as Q, K, V in Act, DNorm[1,DV] in Stat when the norm has a weight",
 			arg{"DOut", g.DOut}, arg{"DQ", g.DQ}, arg{"DK", g.DK}, arg{"DV", g.DV}, arg{"DNorm", g.DNorm})
 	}
 }
@@ -84,14 +87,16 @@ func (a *Attn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 // fits reports whether the pages hold heads of kw and vw columns, and slot and pos address n rows.
 func (c *Cache) fits(kw, vw, n int, slot, pos tensor.Tensor, t Types) bool {
 	return c.PageSize > 0 && has(c.K, t.Cache, c.K.Rows, kw) && has(c.V, t.Cache, c.K.Rows, vw) &&
-		has(c.Table, tensor.I32, c.Table.Rows, c.Table.Cols) && has(slot, tensor.I32, 1, n) && has(pos, tensor.I32, 1, n)
+		has(c.Table, tensor.I32, c.Table.Rows, c.Table.Cols) && has(slot, tensor.I32, 1, n) &&
+		has(pos, tensor.I32, 1, n)
 }
 
 // fail panics with the cache and the rows that do not fit it.
 func (c *Cache) fail(op string, slot, pos tensor.Tensor, rows ...arg) {
 	fail(fmt.Sprintf("%s in pages of %d", op, c.PageSize),
 		"cache K and V with one number of rows and as wide as their heads in Types.Cache, Table, slot[1,N] and pos[1,N] in I32",
-		append(rows, arg{"cache K", c.K}, arg{"cache V", c.V}, arg{"Table", c.Table}, arg{"slot", slot}, arg{"pos", pos})...)
+		append(rows, arg{"cache K", c.K}, arg{"cache V", c.V}, arg{"Table", c.Table}, arg{"slot", slot},
+			arg{"pos", pos})...)
 }
 
 // CheckWrite checks CacheWrite's tensors.
@@ -109,16 +114,17 @@ func (c *Cache) CheckWrite(k, v, slot, pos tensor.Tensor, t Types) {
 // Check checks DiffAttention's tensors.
 func (a *DiffAttn) Check(t Types) {
 	n, w := a.B*a.T, a.Heads*a.DV
-	if !(a.valid() && a.inputs(t) && has(a.Out, t.Act, n, w) && iff(a.Norm.On, a.Raw, t.Act, n, w) && opt(a.Out2, t.Act, n, w) &&
-		opt(a.LSE, t.Stat, n, 2*a.Heads) && iff(a.Norm.On, a.Rstd, t.Stat, n, a.Heads)) {
+	if !(a.valid() && a.inputs(t) && has(a.Out, t.Act, n, w) && iff(a.Norm.On, a.Raw, t.Act, n, w) &&
+		opt(a.Out2, t.Act, n, w) && opt(a.LSE, t.Stat, n, 2*a.Heads) && iff(a.Norm.On, a.Rstd, t.Stat, n, a.Heads)) {
 		a.fail("DiffAttention")
 	}
 }
 
 func (a *DiffAttn) inputs(t Types) bool {
 	n := a.B * a.T
-	return (a.Keys == 1 || a.Keys == 2) && has(a.Q, t.Act, n, 2*a.Heads*a.D) && has(a.K, t.Act, n, a.Groups*a.Keys*a.D) &&
-		has(a.V, t.Act, n, a.Groups*a.DV) && perHead(a.Lam, n, a.Heads, t) && opt(a.Start, tensor.I32, 1, n) && a.Norm.ok(a.DV, t)
+	return (a.Keys == 1 || a.Keys == 2) && has(a.Q, t.Act, n, 2*a.Heads*a.D) &&
+		has(a.K, t.Act, n, a.Groups*a.Keys*a.D) && has(a.V, t.Act, n, a.Groups*a.DV) && perHead(a.Lam, n, a.Heads, t) &&
+		opt(a.Start, tensor.I32, 1, n) && a.Norm.ok(a.DV, t)
 }
 
 // perHead reports whether lam is one λ for all, or one for each of n rows and each head.
@@ -129,7 +135,8 @@ func perHead(lam tensor.Tensor, n, heads int, t Types) bool {
 func (a *DiffAttn) fail(op string) {
 	fail(fmt.Sprintf("%s of %v Keys=%d", op, &a.AttnShape, a.Keys),
 		"Q[N,H·2·D], K[N,G·Keys·D], V[N,G·DV], Out, Raw, Out2[N,H·DV] and norm[1,DV] in Act, Lam[1,1] or [N,H], LSE[N,2H], Rstd[N,H] in Stat, Start[1,N] in I32",
-		arg{"Q", a.Q}, arg{"K", a.K}, arg{"V", a.V}, arg{"Lam", a.Lam}, arg{"Start", a.Start}, arg{"Out", a.Out}, arg{"Raw", a.Raw},
+		arg{"Q", a.Q}, arg{"K", a.K}, arg{"V", a.V}, arg{"Lam", a.Lam}, arg{"Start", a.Start}, arg{"Out", a.Out},
+		arg{"Raw", a.Raw},
 		arg{"Out2", a.Out2}, arg{"LSE", a.LSE}, arg{"Rstd", a.Rstd}, arg{"norm", a.Norm.Weight})
 }
 
@@ -144,17 +151,20 @@ func (a *DiffAttn) CheckBackward(g *DiffAttnGrad, t Types) {
 	if !(a.valid() && a.inputs(t) && kept && has(a.Out2, t.Act, n, w) && has(a.LSE, t.Stat, n, 2*a.Heads)) {
 		a.fail("DiffAttentionBackward")
 	}
-	if !(has(g.DOut, t.Act, n, w) && has(g.DQ, t.Act, n, a.Q.Cols) && has(g.DK, t.Act, n, a.K.Cols) && has(g.DV, t.Act, n, a.V.Cols) &&
+	if !(has(g.DOut, t.Act, n, w) && has(g.DQ, t.Act, n, a.Q.Cols) && has(g.DK, t.Act, n, a.K.Cols) &&
+		has(g.DV, t.Act, n, a.V.Cols) &&
 		has(g.DLam, t.Stat, n, a.Heads) && iff(a.Norm.On && a.Norm.Weight.Ok(), g.DNorm, t.Stat, 1, a.DV)) {
 		fail("DiffAttentionBackward of "+a.String(), "DOut[N,H·DV], DQ, DK, DV as Q, K, V in Act, DLam[N,H] in Stat, DNorm[1,DV] in Stat when the norm has a weight",
-			arg{"DOut", g.DOut}, arg{"DQ", g.DQ}, arg{"DK", g.DK}, arg{"DV", g.DV}, arg{"DLam", g.DLam}, arg{"DNorm", g.DNorm})
+			arg{"DOut", g.DOut}, arg{"DQ", g.DQ}, arg{"DK", g.DK}, arg{"DV", g.DV}, arg{"DLam", g.DLam},
+			arg{"DNorm", g.DNorm})
 	}
 }
 
 // CheckCached checks DiffAttentionCached's tensors.
 func (a *DiffAttn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 	n, w := a.Q.Rows, a.Heads*a.DV
-	if !(a.valid() && (a.Keys == 1 || a.Keys == 2) && a.Norm.ok(a.DV, t) && has(a.Q, t.Act, n, 2*a.Heads*a.D) && has(a.Out, t.Act, n, w) &&
+	if !(a.valid() && (a.Keys == 1 || a.Keys == 2) && a.Norm.ok(a.DV, t) && has(a.Q, t.Act, n, 2*a.Heads*a.D) &&
+		has(a.Out, t.Act, n, w) &&
 		perHead(a.Lam, n, a.Heads, t) && opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
 		a.fail("DiffAttentionCached")
 	}
@@ -177,7 +187,8 @@ func CheckSubtractHeadsBackward(da, dlam, dout, a, lam tensor.Tensor, heads int,
 	n, w := dout.Rows, dout.Cols
 	if !(heads > 0 && w%heads == 0 && has(dout, t.Act, n, w) && has(a, t.Act, n, 2*w) && has(da, t.Act, n, 2*w) &&
 		has(dlam, t.Stat, n, heads) && perHead(lam, n, heads, t)) {
-		fail(fmt.Sprintf("SubtractHeadsBackward of %d", heads), "dout[N,H·DV] and da, a[N,2H·DV] in Act, dlam[N,H] and lam[1,1] or [N,H] in Stat",
-			arg{"da", da}, arg{"dlam", dlam}, arg{"dout", dout}, arg{"a", a}, arg{"lam", lam})
+		fail(fmt.Sprintf("SubtractHeadsBackward of %d", heads),
+			"dout[N,H·DV] and da, a[N,2H·DV] in Act, dlam[N,H] and lam[1,1] or [N,H] in Stat", arg{"da", da},
+			arg{"dlam", dlam}, arg{"dout", dout}, arg{"a", a}, arg{"lam", lam})
 	}
 }

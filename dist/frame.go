@@ -112,7 +112,8 @@ func accept(c net.Conn, secret []byte) (*link, error) {
 func connect(c net.Conn, secret []byte) (*link, error) {
 	_ = c.SetDeadline(time.Now().Add(handshake))
 	hello := make([]byte, len(greeting)+nonceSize)
-	if n, err := io.ReadFull(c, hello); err != nil && !bytes.HasPrefix([]byte(greeting), hello[:min(n, len(greeting))]) {
+	if n, err := io.ReadFull(c, hello); err != nil &&
+		!bytes.HasPrefix([]byte(greeting), hello[:min(n, len(greeting))]) {
 		return nil, fmt.Errorf("%w (%w)", errNotStore, err)
 	} else if err != nil {
 		return nil, fmt.Errorf("no greeting: %w", err) // a store that is flooded, or ends

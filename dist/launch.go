@@ -106,7 +106,8 @@ func (l *Launch) place(local int) error {
 	case local < 0:
 		return fmt.Errorf("--local-rank %d: ranks of a machine count from 0", local)
 	case l.World > 1 && l.LocalSize > 0 && local >= l.LocalSize:
-		return fmt.Errorf("--local-rank %d: ranks of a machine count from 0, and the launcher says %d on this one", local, l.LocalSize)
+		return fmt.Errorf("--local-rank %d: ranks of a machine count from 0, and the launcher says %d on this one",
+			local, l.LocalSize)
 	case l.LocalRank >= 0 && l.LocalRank != local:
 		return fmt.Errorf("--local-rank %d: the launcher says local rank %d; leave the flag out", local, l.LocalRank)
 	}
@@ -120,8 +121,8 @@ func rankless(getenv func(string) string) error {
 	for _, s := range sources {
 		for _, name := range s.world {
 			if w := getenv(name); w != "" && w != "1" && s.there == nil {
-				return fmt.Errorf("%s is %s, but nothing says which rank this process is: set %s, or unset %s", name, w, s.rank[0],
-					name)
+				return fmt.Errorf("%s is %s, but nothing says which rank this process is: set %s, or unset %s",
+					name, w, s.rank[0], name)
 			}
 		}
 	}
@@ -159,8 +160,8 @@ func find(flags Explicit, getenv func(string) string) (all []Finding, notes []st
 		case f == nil && note != "":
 			notes = append(notes, note)
 		case f != nil && only != "" && only != s.name:
-			notes = append(notes, fmt.Sprintf("%s is there and not looked at, because %s is to be trusted alone", s.name,
-				only))
+			notes = append(notes, fmt.Sprintf("%s is there and not looked at, because %s is to be trusted alone",
+				s.name, only))
 		case f != nil:
 			all = append(all, *f)
 		}
@@ -174,7 +175,8 @@ func find(flags Explicit, getenv func(string) string) (all []Finding, notes []st
 // finding is what the flags state; ok is false if they state nothing about rank and world size.
 func (e Explicit) finding() (f Finding, ok bool, err error) {
 	if e.Rank < -1 || e.World < -1 || e.World == 0 {
-		return f, false, fmt.Errorf("--rank %d --world-size %d: ranks count from 0, and there is at least one", e.Rank, e.World)
+		return f, false, fmt.Errorf("--rank %d --world-size %d: ranks count from 0, and there is at least one",
+			e.Rank, e.World)
 	}
 	if e.Rank < 0 && e.World < 0 {
 		return f, false, nil
@@ -194,7 +196,8 @@ func (f *Finding) check() error {
 	case f.rank < 0 || f.rank >= f.world:
 		return fmt.Errorf("%s says rank %d of %d: ranks count from 0 (%s)", f.Source, f.rank, f.world, f.vars())
 	case f.localSize > f.world:
-		return fmt.Errorf("%s says %d ranks on this machine, of %d in all (%s)", f.Source, f.localSize, f.world, f.vars())
+		return fmt.Errorf("%s says %d ranks on this machine, of %d in all (%s)", f.Source, f.localSize,
+			f.world, f.vars())
 	case f.localSize > 0 && f.local >= f.localSize:
 		return fmt.Errorf("%s says local rank %d of %d (%s)", f.Source, f.local, f.localSize, f.vars())
 	}
@@ -216,7 +219,8 @@ func agreeing(all []Finding) error {
 	first := &all[0]
 	for i := range all[1:] {
 		f := &all[i+1]
-		if f.rank != first.rank || f.world != first.world || f.local >= 0 && first.local >= 0 && f.local != first.local {
+		if f.rank != first.rank || f.world != first.world || f.local >= 0 && first.local >= 0 &&
+			f.local != first.local {
 			return fmt.Errorf("two launchers contradict each other: %s says rank %d of %d (%s), %s says rank %d of %d "+
 				"(%s); unset the wrong one, or name the right one with --launcher",
 				first.Source, first.rank, first.world, first.vars(), f.Source, f.rank, f.world, f.vars())

@@ -72,7 +72,8 @@ func openWith(l Launch, o MPIOptions, load func(Launch) (mpiLib, error)) (Comm, 
 			return nil, err
 		}
 	case <-time.After(o.Timeout):
-		return nil, fmt.Errorf("dist: MPI_Init did not return within %s: the launcher's other ranks never came", o.Timeout)
+		return nil, fmt.Errorf("dist: MPI_Init did not return within %s: the launcher's other ranks never came",
+			o.Timeout)
 	}
 	if m.rank != l.Rank || m.size != l.World {
 		err := fmt.Errorf("dist: %s found rank %d of %d, but the launcher (%s) says rank %d of %d: the library does "+

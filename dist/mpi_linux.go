@@ -166,8 +166,8 @@ func (a *mpiAPI) allReduce(x []byte, t tensor.DType) error {
 }
 
 func (a *mpiAPI) allToAll(dst, src []byte, n int) error {
-	return a.check("MPI_Alltoall", a.call(a.alltoall, ptr(src), uintptr(n), a.byteType, ptr(dst), uintptr(n), a.byteType,
-		a.comm))
+	return a.check("MPI_Alltoall", a.call(a.alltoall, ptr(src), uintptr(n), a.byteType, ptr(dst),
+		uintptr(n), a.byteType, a.comm))
 }
 
 func (a *mpiAPI) allGather(dst, src []byte, n int) error {

@@ -70,8 +70,8 @@ func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	if !ok {
 		return nil, fmt.Errorf("dist: NCCL is %w on this device", ErrUnavailable)
 	}
-	g := &gpus{job: j, dev: dev, rank: slices.Index(members, j.Launch.Rank), size: len(members), stop: make(chan struct{}),
-		tag: tag}
+	g := &gpus{job: j, dev: dev, rank: slices.Index(members, j.Launch.Rank), size: len(members),
+		stop: make(chan struct{}), tag: tag}
 	if g.comm, err = joiner.Join(id, g.rank, g.size); err != nil {
 		return nil, fmt.Errorf("dist: %w", err)
 	}

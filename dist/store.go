@@ -56,7 +56,8 @@ func listen(addr string, secret []byte, world int, o Options) (*store, error) {
 		return nil, fmt.Errorf("dist: rank 0 cannot listen on %s: %w; name another port", addr, err)
 	}
 	s := &store{ln: ln, secret: secret, world: world, timeout: o.PeerTimeout, stall: o.StallTimeout,
-		peers: make([]*peer, world), conns: map[net.Conn]bool{}, values: map[string][][]byte{}, done: make(chan struct{})}
+		peers: make([]*peer, world), conns: map[net.Conn]bool{}, values: map[string][][]byte{},
+		done: make(chan struct{})}
 	s.wg.Add(2)
 	go s.acceptAll()
 	go s.watch()
@@ -153,8 +154,8 @@ func (s *store) admit(p *peer, m message) error {
 	case s.over:
 		return errors.New(s.why)
 	case m.World != s.world:
-		err := fmt.Errorf("rank %d (%s) was told of %d ranks, rank 0 of %d: start all of them with the same number", p.rank,
-			p.where, m.World, s.world)
+		err := fmt.Errorf("rank %d (%s) was told of %d ranks, rank 0 of %d: start all of them with the same number",
+			p.rank, p.where, m.World, s.world)
 		s.fail(err.Error())
 		return err
 	case p.rank < 0 || p.rank >= s.world:

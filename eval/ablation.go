@@ -35,9 +35,11 @@ func table6() []Ablation {
 	return []Ablation{
 		{"base", "baseline", false, func(*model.Config) {}},
 		{"base-wide", "half the heads, twice as wide", false, wide},
-		{"base-wide-norm", "and a norm over each head", false, func(c *model.Config) { wide(c); c.HeadNorm = layer.HeadNormAffine }},
+		{"base-wide-norm", "and a norm over each head", false,
+			func(c *model.Config) { wide(c); c.HeadNorm = layer.HeadNormAffine }},
 		{"diff", "differential, λ_init by depth", true, func(*model.Config) {}},
-		{"diff-no-norm", "without the norm over each head", true, func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }},
+		{"diff-no-norm", "without the norm over each head", true,
+			func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }},
 		{"diff-lambda-0.8", "λ_init = 0.8 in all layers", true, constant(0.8)},
 		{"diff-lambda-0.5", "λ_init = 0.5 in all layers", true, constant(0.5)},
 	}
@@ -56,8 +58,10 @@ func ablationsV2() []Ablation {
 		{"v2-base", "Transformer of h heads", false, grouped(func(*model.Config) {})},
 		{"v2-base-1.5h", "Transformer of 1.5 h heads: V2's size", false, grouped(halfMore)},
 		{"v2", "DIFF V2", true, grouped(func(*model.Config) {})},
-		{"v2-no-lambda", "without λ: A1 − A2", true, grouped(func(c *model.Config) { c.LambdaForm = layer.LambdaNone })},
-		{"v2-linear-lambda", "λ without its sigmoid", true, grouped(func(c *model.Config) { c.LambdaForm = layer.LambdaLinear })},
+		{"v2-no-lambda", "without λ: A1 − A2", true,
+			grouped(func(c *model.Config) { c.LambdaForm = layer.LambdaNone })},
+		{"v2-linear-lambda", "λ without its sigmoid", true,
+			grouped(func(c *model.Config) { c.LambdaForm = layer.LambdaLinear })},
 		{"v2-across", "pairs across groups", true, grouped(func(c *model.Config) { c.Pairing = layer.PairingAcross })},
 	}
 }

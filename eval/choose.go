@@ -191,7 +191,8 @@ func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
 	grow := depth - prompt
 	if cut := prompt + grow - s.Model.Config.Context; cut > 0 {
 		if cut >= prompt {
-			return infer.Walk{}, nil, fmt.Errorf("an option has %d tokens, the model's context is %d", grow, s.Model.Config.Context)
+			return infer.Walk{}, nil, fmt.Errorf("an option has %d tokens, the model's context is %d", grow,
+				s.Model.Config.Context)
 		}
 		ids = ids[cut:]
 	}

@@ -67,7 +67,8 @@ func (e *Endpoint) GenerateUntil(ctx context.Context, reqs []Generation) ([]stri
 	out := make([]string, len(reqs))
 	err := e.each(ctx, len(reqs), func(ctx context.Context, i int) error {
 		r := reqs[i]
-		body := completionRequest{Model: e.Model, Prompt: r.Prompt, MaxTokens: r.MaxTokens, Stop: r.Until[:min(len(r.Until), 4)]}
+		body := completionRequest{Model: e.Model, Prompt: r.Prompt, MaxTokens: r.MaxTokens,
+			Stop: r.Until[:min(len(r.Until), 4)]}
 		path := "/completions"
 		if e.Chat {
 			path, body.Prompt, body.Messages = "/chat/completions", "", []message{{"user", r.Prompt}}

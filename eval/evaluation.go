@@ -52,7 +52,8 @@ func Assemble(cells []*Cell) *Evaluation {
 			r := &m.Results[len(m.Results)-1]
 			r.Seed, r.Replicate = c.Head.Seed, c.Head.Replicate
 		}
-		e.Machine, e.Commit, e.Data, e.Seed, e.Limit = c.Head.Machine, c.Head.Commit, c.Head.Data, c.Head.Seed, c.Head.Limit
+		e.Machine, e.Commit, e.Data, e.Seed, e.Limit = c.Head.Machine, c.Head.Commit, c.Head.Data,
+			c.Head.Seed, c.Head.Limit
 		e.Date = max(e.Date, c.Head.Time.Format("2006-01-02"))
 	}
 	e.distinguish()

@@ -34,7 +34,8 @@ func (e *Evaluation) GroupMeans(s *Side) []GroupMean {
 		k := key{q.Group, q.Shots, q.StandIn(), x.headline()}
 		g := sums[k]
 		if g == nil {
-			g = &GroupMean{Group: q.Group, Shots: q.Shots, StandIn: q.StandIn(), Metric: Metric{Name: k.headline, Label: x.Label, Better: x.Better}}
+			g = &GroupMean{Group: q.Group, Shots: q.Shots, StandIn: q.StandIn(),
+				Metric: Metric{Name: k.headline, Label: x.Label, Better: x.Better}}
 			sums[k], order = g, append(order, k)
 		}
 		g.Tasks, g.Questions = append(g.Tasks, q.Task), append(g.Questions, q.Question)

@@ -45,7 +45,8 @@ func (e *Evaluation) compare(seed uint64) {
 				a, b := sides[i].results(q.Question), sides[k].results(q.Question)
 				for _, m := range q.Metrics {
 					if p, ok := pair(a, b, m.Name, seed); ok {
-						p.Question, p.Task, p.Metric, p.A, p.B = q.Question, q.Task, m.Name, sides[i].Name, sides[k].Name
+						p.Question, p.Task, p.Metric, p.A, p.B = q.Question, q.Task, m.Name,
+							sides[i].Name, sides[k].Name
 						e.Paired = append(e.Paired, p)
 					}
 				}

@@ -104,7 +104,8 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 		}
 	}
 	if len(cells) == 0 {
-		return nil, &InputError{fmt.Errorf("%s: %s: %s; nothing else was asked for", skipped[0].Model, skipped[0].Task, skipped[0].Why), true}
+		return nil, &InputError{fmt.Errorf("%s: %s: %s; nothing else was asked for", skipped[0].Model, skipped[0].Task,
+			skipped[0].Why), true}
 	}
 	ev = Assemble(cells)
 	ev.Warnings, ev.Skipped = store.Warnings, skipped
@@ -119,7 +120,8 @@ func Rehearse(ctx context.Context, like Target, tasks []Task, opt Options) error
 }
 
 // jobs checks the input and prepares the tasks that at least one model can be asked.
-func (o *Options) jobs(ctx context.Context, targets []Target, tasks []Task) (jobs []*Prepared, skipped []Skip, err error) {
+func (o *Options) jobs(ctx context.Context, targets []Target, tasks []Task) (jobs []*Prepared,
+	skipped []Skip, err error) {
 	if err := check(targets, tasks); err != nil {
 		return nil, nil, &InputError{err, true}
 	}
@@ -224,7 +226,8 @@ func hash(values ...any) (string, error) {
 
 // question identifies everything that is asked, independent of the model.
 func (o *Options) question(j *Prepared) (string, error) {
-	return hash(j.Task.Name, j.Task.Version, j.Plan.Shots, o.Seed, o.context, o.JudgeName, j.Config, j.Plan.dataHash(), j.IDs, j.Gold, o.Replicate)
+	return hash(j.Task.Name, j.Task.Version, j.Plan.Shots, o.Seed, o.context, o.JudgeName, j.Config, j.Plan.dataHash(),
+		j.IDs, j.Gold, o.Replicate)
 }
 
 // head returns a cell's key and head.
@@ -245,9 +248,10 @@ func (o *Options) head(t *Target, j *Prepared) (string, Head, error) {
 		m.Threads = 0
 	}
 	key, err := hash(question, m.Hash, m.Context, m.Precision, m.Device, m.Threads, machine)
-	return key, Head{Model: m, Question: question, Task: publicName(j.Task.Name, j.Config), Version: j.Task.Version, Shots: max(j.Plan.Shots, 0), Config: j.Config,
-		Data: o.Data, Seed: o.Seed, Limit: o.Limit, Samples: len(j.IDs), Replicate: o.Replicate,
-		Machine: o.Machine, Commit: o.Commit, Time: time.Now().UTC().Truncate(time.Second)}, err
+	return key, Head{Model: m, Question: question, Task: publicName(j.Task.Name, j.Config), Version: j.Task.Version,
+		Shots: max(j.Plan.Shots, 0), Config: j.Config, Data: o.Data, Seed: o.Seed, Limit: o.Limit, Samples: len(j.IDs),
+		Replicate: o.Replicate,
+		Machine:   o.Machine, Commit: o.Commit, Time: time.Now().UTC().Truncate(time.Second)}, err
 }
 
 // open finds a model's cell, or begins it, and lists the questions without an answer in the store.
@@ -352,7 +356,8 @@ func (j *Prepared) ordered(c *Cell) []Answer {
 // result computes the metrics from the answers.
 func (j *Prepared) result(c *Cell) (*Result, error) {
 	t := j.Task
-	r := &Result{Task: publicName(t.Name, j.Config), Kind: t.Name, Group: t.Group, Beside: t.Beside, Place: t.Place, Version: t.Version, Shots: max(j.Plan.Shots, 0), N: len(j.IDs), Context: j.Plan.Context, Limit: j.Plan.Limit,
+	r := &Result{Task: publicName(t.Name, j.Config), Kind: t.Name, Group: t.Group, Beside: t.Beside, Place: t.Place,
+		Version: t.Version, Shots: max(j.Plan.Shots, 0), N: len(j.IDs), Context: j.Plan.Context, Limit: j.Plan.Limit,
 		Seconds: c.Seconds, Config: j.Config, Answers: j.ordered(c)}
 	for _, m := range t.Measures {
 		x := MeanOf(r.Answers, m.Name)

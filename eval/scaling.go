@@ -112,14 +112,16 @@ func (c *ScalingCurve) fit() error {
 	different := 0
 	for i, p := range c.Points {
 		if !(p.X > 0) || !Finite(p.Loss) {
-			return fmt.Errorf("a point has x = %g and a loss of %g; x must be positive and the loss finite", p.X, p.Loss)
+			return fmt.Errorf("a point has x = %g and a loss of %g; x must be positive and the loss finite", p.X,
+				p.Loss)
 		}
 		if i == 0 || p.X > c.Points[i-1].X*1.001 {
 			different++
 		}
 	}
 	if different < 3 {
-		return fmt.Errorf("it has losses at %d different places of the x axis; a curve of three numbers needs 3", different)
+		return fmt.Errorf("it has losses at %d different places of the x axis; a curve of three numbers needs 3",
+			different)
 	}
 	if c.Points[0].Loss <= c.Points[len(c.Points)-1].Loss {
 		return errors.New("the loss does not fall from the smallest to the largest; there is no curve to fit")

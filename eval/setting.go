@@ -45,7 +45,8 @@ type Plan struct {
 
 // plan resolves a task's settings: its defaults, then those fixed by With, then the user's.
 func (o *Options) plan(t *Task) (*Plan, error) {
-	p := &Plan{Options: o, task: t, Context: o.context, Count: o.count, Tokens: o.tokens, Shots: t.Shots, Values: map[string]any{}, files: map[string]string{}}
+	p := &Plan{Options: o, task: t, Context: o.context, Count: o.count, Tokens: o.tokens, Shots: t.Shots,
+		Values: map[string]any{}, files: map[string]string{}}
 	if o.Shots >= 0 && t.Shots >= 0 {
 		p.Shots = o.Shots
 	}

@@ -156,7 +156,8 @@ func (s *Store) readFile(name string) error {
 		}
 		var r row
 		if body, ok := checked(line); !ok {
-			s.Warnings = append(s.Warnings, fmt.Sprintf("%s: line %d: the checksum does not match; the row is left out", name, n))
+			s.Warnings = append(s.Warnings,
+				fmt.Sprintf("%s: line %d: the checksum does not match; the row is left out", name, n))
 		} else if err := json.Unmarshal(body, &r); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		} else {
@@ -255,7 +256,8 @@ func (s *Store) open() error {
 	if _, err := rand.Read(id[:]); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("rows-%s-%d-%s.jsonl", time.Now().UTC().Format("20060102T150405.000000000"), os.Getpid(), hex.EncodeToString(id[:]))
+	name := fmt.Sprintf("rows-%s-%d-%s.jsonl", time.Now().UTC().Format("20060102T150405.000000000"), os.Getpid(),
+		hex.EncodeToString(id[:]))
 	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644)
 	s.file = f
 	return err

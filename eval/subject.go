@@ -189,13 +189,15 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 			return nil, err
 		}
 		n := 1 // as many as make lossRows with padding
-		for n < min(s.batch(), len(list)) && (n+1)*len(list[n].ids) <= lossRows && !(s.whole() && len(list[n].ids) != len(list[0].ids)) {
+		for n < min(s.batch(), len(list)) && (n+1)*len(list[n].ids) <= lossRows &&
+			!(s.whole() && len(list[n].ids) != len(list[0].ids)) {
 			n++
 		}
 		part := list[:n]
 		list = list[n:]
 		T := len(part[len(part)-1].ids) - 1
-		b := model.Batch{B: len(part), T: T, IDs: make([]int32, len(part)*T), Targets: slices.Repeat([]int32{-1}, len(part)*T)}
+		b := model.Batch{B: len(part), T: T, IDs: make([]int32, len(part)*T),
+			Targets: slices.Repeat([]int32{-1}, len(part)*T)}
 		for i, w := range part { // padding comes after the tokens, where causal attention does not see it
 			copy(b.IDs[i*T:], w.ids[:len(w.ids)-1])
 			copy(b.Targets[i*T:], w.ids[1:])
@@ -278,7 +280,8 @@ func (s *Subject) generateWhole(ctx context.Context, reqs []Generation) ([]strin
 		if !s.Tokenizer.Special(best) {
 			texts[i] = append(texts[i], s.Tokenizer.TokenBytes(best)...)
 		}
-		return best, !slices.ContainsFunc(reqs[i].Until, func(stop string) bool { return strings.Contains(string(texts[i]), stop) })
+		return best, !slices.ContainsFunc(reqs[i].Until,
+			func(stop string) bool { return strings.Contains(string(texts[i]), stop) })
 	})
 	out := make([]string, len(reqs))
 	for i := range out {

@@ -85,8 +85,8 @@ var paperClaims = []claim{
 	{text: "A norm over these heads does not help it either, to 0.01 nats", source: "paper, Table 6",
 		arch: wideNorm, than: wide, measure: "lm.loss", above: true, border: -0.01, unit: "nats", cell: ablations,
 		published: "−0.002 nats"},
-	{text: "Gradients of DIFF are of the Transformer's size, to a factor of 2 (late in training)", source: "paper, App. G",
-		arch: v1, than: plain, measure: "train.grad_norm_late", ratio: true, within: 2},
+	{text: "Gradients of DIFF are of the Transformer's size, to a factor of 2 (late in training)",
+		source: "paper, App. G", arch: v1, than: plain, measure: "train.grad_norm_late", ratio: true, within: 2},
 }
 
 // beyondClaims are those that no experiment of this size can test.
@@ -98,7 +98,8 @@ var beyondClaims = []claim{
 	{text: "DIFF-3B answers seven zero-shot tasks better than published 3B models", source: "paper, Table 1",
 		why: "needs 1T tokens", command: "antiphase eval --preset table1 -m RUN…"},
 	{text: "DIFF answers seven tasks better, zero-shot and with five examples", source: "paper, Table 8",
-		why: "models of this size and training answer them at chance", command: "antiphase eval --preset table8 -m RUN…"},
+		why:     "models of this size and training answer them at chance",
+		command: "antiphase eval --preset table8 -m RUN…"},
 	{text: "DIFF has a lower loss at every position up to 64K", source: "paper, Fig. 4", why: "needs a context of " +
 		"64K", command: "antiphase eval --preset figure4 -m RUN…"},
 	{text: "DIFF retrieves one of eight needles better, 8K to 64K", source: "paper, Fig. 5", why: "needs a context " +

@@ -194,7 +194,10 @@ func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 				continue
 			}
 			v := e.finals[name].verdict(c, size, x)
-			i := slices.IndexFunc(out, func(o report.Verdict) bool { return o.Figure == v.Figure && o.Basis == v.Basis })
+			i := slices.IndexFunc(out, func(o report.Verdict) bool {
+				return o.Figure == v.Figure &&
+					o.Basis == v.Basis
+			})
 			if i >= 0 {
 				links[i] += ", the same runs in " + link(name)
 				continue

@@ -24,7 +24,8 @@ const retrievalTasks = ` --probe "needle needles=4 queries=2 samples=10" --task 
 
 // cells are the planned evidence; other experiments are shown too.
 var cells = []cell{
-	{name: "small-text", what: "(a) small, 17M parameters, books, science and other text", sides: three, rates: 3, seeds: 3,
+	{name: "small-text", what: "(a) small, 17M parameters, books, science and other text", sides: three,
+		rates: 3, seeds: 3,
 		command: `antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000 --set train.micro_batch=32` +
 			` --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --probe none --task lm --task "lowbit of=logits samples=4 texts=16"` +
 			` --task outliers --task "attention needles=4 queries=1 samples=20" --keep none --dir runs/small-text`},
@@ -43,16 +44,20 @@ var cells = []cell{
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --set train.seq_len=512 --set train.batch=16 --set train.micro_batch=16 --set data.isolate=true` +
 			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2 --set model.init_residual=false` +
-			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 3 --seeds 5` + retrievalTasks + ` --dir runs/retrieval-small`},
+			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 3 --seeds 5` + retrievalTasks +
+			` --dir runs/retrieval-small`},
 	{name: "v1-study", what: "what DIFF needs at tiny: λ_init = 0.2 in every layer (diff-l02), no norm over heads (diff-nonorm), " +
-		"and both (diff-l02-nonorm), each with the same tuning budget", sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 3, seeds: 5,
+		"and both (diff-l02-nonorm), each with the same tuning budget",
+		sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 3, seeds: 5,
 		command: `antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +
 			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2" --variant "diff-nonorm diff model.head_norm=off"` +
 			` --variant "diff-l02-nonorm diff model.lambda_init=constant model.lambda_const=0.2 model.head_norm=off"` +
-			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/v1-study`},
+			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks +
+			` --dir runs/v1-study`},
 	{name: ablations, what: "(e) the published ablations, mini, 3.4M parameters, on the same text: the paper's Table 6, and DIFF V2's, " +
-		"which have two heads a group", sides: []string{plain, v1, v2, wide, wideNorm, noNorm, constant8, constant5, grouped, moreHeads,
-		noLambda, linearLambda, across}, rates: 1, seeds: 5,
+		"which have two heads a group",
+		sides: []string{plain, v1, v2, wide, wideNorm, noNorm, constant8, constant5, grouped, moreHeads,
+			noLambda, linearLambda, across}, rates: 1, seeds: 5,
 		command: `antiphase compare --name ablations-mini --size mini --data 'lm/*_train*.jsonl.zst' --steps 3000` +
 			` --variant "transformer-wide transformer model.heads=3 model.kv_heads=3 model.head_dim=64"` +
 			` --variant "transformer-wide-norm transformer model.heads=3 model.kv_heads=3 model.head_dim=64 model.head_norm=affine"` +
@@ -69,7 +74,8 @@ var cells = []cell{
 		command: `antiphase compare --name speed-160m --size 160m --data 'synthetic:docs=20000,len=4096' --steps 150` +
 			` --set train.batch=16 --set train.micro_batch=16 --set tokenizer.vocab=1024 --seeds 3 --probe none --task throughput` +
 			` --keep none --dir runs/speed-160m`, only: trainSpeed},
-	{name: "830m-text", what: "(d) 830m on the same text, as many tokens as half an hour on one H200 allows", sides: three, rates: 1, seeds: 1,
+	{name: "830m-text", what: "(d) 830m on the same text, as many tokens as half an hour on one H200 allows",
+		sides: three, rates: 1, seeds: 1,
 		command: `antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 1800 --set train.batch=32` +
 			` --set train.micro_batch=16 --set train.eval_every=200 --seeds 1 --probe none --task lm` +
 			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
@@ -96,7 +102,8 @@ func (e *evidence) cells() {
 	for i := range cells {
 		c := &cells[i]
 		e.row(link(c.name), fmt.Sprintf("%s: %s, %s, %s", c.what, plural(len(c.sides), "side"),
-			plural(c.rates, "learning rate"), plural(c.seeds, "seed")), there(e.finals[c.name]), c.missing(e.finals[c.name]))
+			plural(c.rates, "learning rate"), plural(c.seeds, "seed")), there(e.finals[c.name]),
+			c.missing(e.finals[c.name]))
 	}
 	for _, name := range e.names {
 		if place(name) == len(cells) {
@@ -115,8 +122,8 @@ func there(f *final) string {
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			if seeds := f.seeds(size, arch); len(seeds) > 0 {
-				parts = append(parts, fmt.Sprintf("%s: %s (%s%s) at lr %g", f.side(size, arch), plural(len(seeds), "seed"),
-					listed(seeds), lostText(f, size, arch), f.best[[2]string{size, arch}]))
+				parts = append(parts, fmt.Sprintf("%s: %s (%s%s) at lr %g", f.side(size, arch),
+					plural(len(seeds), "seed"), listed(seeds), lostText(f, size, arch), f.best[[2]string{size, arch}]))
 				if n := big(float64(f.tokens(size))); !slices.Contains(tokens, n) {
 					tokens = append(tokens, n)
 				}

@@ -108,10 +108,12 @@ func (f *tuning) ends() (note string) {
 		}
 	}
 	if len(low) > 0 {
-		note += fmt.Sprintf(" The lowest rate tried was chosen for %s: a lower one may be better.", strings.Join(low, ", "))
+		note += fmt.Sprintf(" The lowest rate tried was chosen for %s: a lower one may be better.",
+			strings.Join(low, ", "))
 	}
 	if len(high) > 0 {
-		note += fmt.Sprintf(" The highest rate tried was chosen for %s: a higher one may be better.", strings.Join(high, ", "))
+		note += fmt.Sprintf(" The highest rate tried was chosen for %s: a higher one may be better.",
+			strings.Join(high, ", "))
 	}
 	return note
 }
@@ -135,7 +137,8 @@ func (f *tuning) gridRow(size, arch string, lr float64) []string {
 	var seeds []string
 	of := func(measure string) (rows []Row) {
 		for _, r := range f.all {
-			if r.Size == size && r.Arch == arch && r.LR == lr && r.Measure == measure && slices.Contains(common, r.Seed) {
+			if r.Size == size && r.Arch == arch && r.LR == lr && r.Measure == measure &&
+				slices.Contains(common, r.Seed) {
 				rows = append(rows, r)
 			}
 		}

@@ -79,7 +79,8 @@ func (s *Spec) named(path string, rows []Row) error {
 	if len(others) == 0 {
 		return &data.CorruptError{File: path, Fault: "has no rows"}
 	}
-	return fmt.Errorf("%s has rows of %s and none of %q, as --name says: %w", path, strings.Join(others, ", "), s.Name, ErrOther)
+	return fmt.Errorf("%s has rows of %s and none of %q, as --name says: %w", path, strings.Join(others, ", "),
+		s.Name, ErrOther)
 }
 
 // take adds runs finished on other machines to this folder: they are not repeated, and count in the choice of learning
@@ -108,8 +109,9 @@ func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 // fits returns why rows cannot be those of a run of the experiment, as far as rows tell.
 func (s *Spec) fits(r *Run, rows []Row, set string) error {
 	if !whole(rows) {
-		return &data.CorruptError{File: r.Name(), Fault: fmt.Sprintf("the %s are not those of one finished run: the file "+
-			"was cut, or has it twice", plural(len(rows), "row"))}
+		return &data.CorruptError{File: r.Name(),
+			Fault: fmt.Sprintf("the %s are not those of one finished run: the file "+"was cut, or has it twice",
+				plural(len(rows), "row"))}
 	}
 	tuned, _ := s.tuned() // checked by Check
 	x, n := rows[0], r.parameters()
@@ -118,7 +120,8 @@ func (s *Spec) fits(r *Run, rows []Row, set string) error {
 		return fmt.Errorf("%s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps, x.Tokens,
 			r.Recipe.Train.Steps, r.tokens(), ErrOther)
 	case x.Data != "" && set != "" && x.Data != set:
-		return fmt.Errorf("%s was trained on other text or tokens there (set %s, here %s): %w", r.Name(), x.Data, set, ErrOther)
+		return fmt.Errorf("%s was trained on other text or tokens there (set %s, here %s): %w", r.Name(), x.Data,
+			set, ErrOther)
 	case x.Parameters != n:
 		return fmt.Errorf("%s had %d parameters there, %d here: %w", r.Name(), x.Parameters, n, ErrOther)
 	case x.Tuned != tuned:

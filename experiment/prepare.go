@@ -67,7 +67,8 @@ func Vacant(dir string) error {
 func (s *Spec) adopt(now *Spec) {
 	was := *s
 	*s = *now
-	s.Name, s.Data, s.Tokenizer, s.Vocab, s.Steps, s.Set = was.Name, was.Data, was.Tokenizer, was.Vocab, was.Steps, was.Set
+	s.Name, s.Data, s.Tokenizer, s.Vocab, s.Steps, s.Set = was.Name, was.Data, was.Tokenizer, was.Vocab,
+		was.Steps, was.Set
 	if was.Sizes[0] != now.Sizes[0] || was.Archs[0] != now.Archs[0] { // their recipe makes the set
 		s.Sizes, s.Archs = was.Sizes, was.Archs
 	}

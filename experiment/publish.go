@@ -182,13 +182,14 @@ func (o *Options) Page(rows []Row) *report.Page {
 	for _, r := range slices.Backward(rows) {
 		run := filepath.Join(o.Dir, "runs", r.Run)
 		if vfs.Exists(vfs.OS{}, filepath.Join(run, "checkpoints")) {
-			p.Experiment.Next = append(p.Experiment.Next, fmt.Sprintf("Let a model write: %s generate --model %s -p \"The\"",
-				program, ShellWord(run)))
+			p.Experiment.Next = append(p.Experiment.Next,
+				fmt.Sprintf("Let a model write: %s generate --model %s -p \"The\"", program, ShellWord(run)))
 			break
 		}
 	}
 	p.Experiment.Next = append(p.Experiment.Next,
-		fmt.Sprintf("Every claim of the paper and of DIFF V2, as a document: %s evidence %s -o evidence.md", program, dir),
+		fmt.Sprintf("Every claim of the paper and of DIFF V2, as a document: %s evidence %s -o evidence.md",
+			program, dir),
 		fmt.Sprintf("What the words mean: %s help glossary", program))
 	return p
 }

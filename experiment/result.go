@@ -30,8 +30,9 @@ func (l *lab) record(r *Run) *record {
 	tuned, _ := l.spec.tuned() // checked by Check
 	return &record{run: r, dir: l.dir(r), spec: l.spec, devices: len(l.Devices),
 		warn: func(s string) { l.Say("%s: warning: %s", r.Name(), s) },
-		of: origin{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Tuned: tuned,
-			Parameters: r.parameters(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(), Data: l.hash,
+		of: origin{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR,
+			Seed: r.Seed, Tuned: tuned, Parameters: r.parameters(), Steps: r.Recipe.Train.Steps,
+			Tokens: r.tokens(), Data: l.hash,
 			Machine: l.Machine, Commit: l.Commit, Command: l.Command}}
 }
 

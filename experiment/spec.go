@@ -172,7 +172,8 @@ func (s *Spec) continues(old *Spec) string {
 		flag string
 		ok   bool
 	}{
-		{"--size", grows(old.Sizes, s.Sizes)}, {"--arch", grows(old.Archs, s.Archs)}, {"--variant", grows(old.Variants, s.Variants)},
+		{"--size", grows(old.Sizes, s.Sizes)}, {"--arch", grows(old.Archs, s.Archs)},
+		{"--variant", grows(old.Variants, s.Variants)},
 		{"--lr", grows(old.LRs, s.LRs) && (len(old.LRs) > 0) == (len(s.LRs) > 0)}, {"--seeds",
 			grows(old.Seeds, s.Seeds)},
 		{"--size (the first one decides the tokenizer)", old.Sizes[0] == s.Sizes[0]},

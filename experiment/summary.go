@@ -179,8 +179,9 @@ func (f *final) tables() []report.Listing {
 	if grid := f.tuning.grid(); len(grid.Rows) > 1+len(f.sizes)*len(f.archs) {
 		out = append(out, grid)
 	}
-	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss while training",
-		"tokens to 90 % retrieval", "gradient norm, late", "spikes"}},
+	runs := report.Listing{Title: "Runs compared",
+		Rows: [][]string{{"run", "parameters", "tokens", "held-out loss while training", "tokens to 90 % retrieval",
+			"gradient norm, late", "spikes"}},
 		Note: "The held-out loss while training is the last of its curve, over rows of all sources in their " +
 			"proportion; the scores' is that of the task lm, over whole documents."}
 	for _, size := range f.sizes {
@@ -201,7 +202,8 @@ func (f *final) runRow(size, arch string, seed uint64) []string {
 		}
 		return "–"
 	}
-	any := f.rows[slices.IndexFunc(f.rows, func(r Row) bool { return r.Size == size && r.Arch == arch && r.Seed == seed })]
+	any := f.rows[slices.IndexFunc(f.rows,
+		func(r Row) bool { return r.Size == size && r.Arch == arch && r.Seed == seed })]
 	out := []string{any.Run, big(float64(any.Parameters)), big(float64(any.Tokens))}
 	if r := get(Failed); r != nil {
 		return append(out, fmt.Sprintf("diverged after %.0f of %d steps", r.Value, r.Steps), "–", "–", "–")

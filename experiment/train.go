@@ -36,9 +36,9 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (judged []Row,
 	l.survey.by[r.Name()].begin(time.Now())
 	l.mu.Unlock()
 	steps := 0
-	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, SaveAfter: after, Inexact: l.Inexact, ProbeEvery: l.every(r),
-		Discard: l.Keep == KeepNone,
-		Say:     func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
+	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, SaveAfter: after, Inexact: l.Inexact,
+		ProbeEvery: l.every(r), Discard: l.Keep == KeepNone,
+		Say: func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
 		Report: func(row train.Row) {
 			steps++
 			l.watch.step(r.Name(), &row)
@@ -116,7 +116,8 @@ func (l *lab) report(r *Run, row *train.Row, asked string) {
 		c.judged(now)
 	}
 	o := l.survey.look(now, l.Say)
-	l.Progress(Progress{Run: r.Name(), Row: row, Task: asked, Finished: l.finished, Runs: len(l.runs), Share: o.share, Left: o.left})
+	l.Progress(Progress{Run: r.Name(), Row: row, Task: asked, Finished: l.finished, Runs: len(l.runs), Share: o.share,
+		Left: o.left})
 }
 
 // probe runs the probes of a model in training. Answers go to a store, where each step is a separate model: a probe

@@ -43,7 +43,8 @@ func (s *Spec) tuneMeasure() (measure string, err error) {
 		return "", fmt.Errorf("--tune-by: %q is none of the tasks asked here; want loss, probe or one of %q",
 			string(s.TuneBy), s.Tasks)
 	}
-	return "", fmt.Errorf("--tune-by: %q can be any of %q; write the one that is meant in full", string(s.TuneBy), found)
+	return "", fmt.Errorf("--tune-by: %q can be any of %q; write the one that is meant in full",
+		string(s.TuneBy), found)
 }
 
 // headline is measure, if it has a direction.

@@ -86,7 +86,8 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 		return nil, err
 	}
 	l := &lab{Options: opt, spec: spec, set: setOf(opt.Dir)}
-	l.survey = survey{tuning: len(l.mine(make([]Run, spec.TuningRuns()))), workers: len(opt.Devices), warned: map[side]bool{}}
+	l.survey = survey{tuning: len(l.mine(make([]Run, spec.TuningRuns()))), workers: len(opt.Devices),
+		warned: map[side]bool{}}
 	if err := l.mayBegin(); err != nil {
 		return nil, err
 	}

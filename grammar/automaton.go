@@ -104,7 +104,10 @@ func (c *cache) push(ret, up int32) int32 {
 // state returns the unique state of a set of threads.
 func (g *Grammar) state(c *closure) *State {
 	list, states := c.list, c.cache.states
-	slices.SortFunc(list, func(a, b thread) int { return cmp.Or(cmp.Compare(a.pc, b.pc), cmp.Compare(a.stack, b.stack)) })
+	slices.SortFunc(list, func(a, b thread) int {
+		return cmp.Or(cmp.Compare(a.pc, b.pc),
+			cmp.Compare(a.stack, b.stack))
+	})
 	key := make([]byte, 0, 8*len(list))
 	for _, t := range list {
 		key = binary.LittleEndian.AppendUint32(key, uint32(t.pc))

@@ -25,8 +25,8 @@ type builder struct {
 }
 
 // annotations are keywords that restrict nothing.
-var annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly",
-	"$defs", "definitions", "discriminator"}
+var annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "$comment",
+	"deprecated", "readOnly", "writeOnly", "$defs", "definitions", "discriminator"}
 
 // Compile reads a schema. The error is a [*SchemaError] if the schema is not supported; unknown keywords are not.
 func Compile(schema []byte, l Limits) (*Grammar, error) {
@@ -43,7 +43,8 @@ func newBuilder(schema []byte, l Limits) (*builder, error) {
 	if err != nil {
 		return nil, &SchemaError{Problem: err.Error()}
 	}
-	return &builder{code: code{known: map[set]int32{}, limits: &l}, root: root, end: time.Now().Add(l.Time), free: -1, refs: map[string]int32{}}, nil
+	return &builder{code: code{known: map[set]int32{}, limits: &l}, root: root, end: time.Now().Add(l.Time), free: -1,
+		refs: map[string]int32{}}, nil
 }
 
 // grammar compiles the schema. It does so once per builder.

@@ -38,7 +38,8 @@ func (b *builder) combine(s *scope, name string, v any) {
 	}
 	if types, ok := s.types(); ok {
 		if list, ok = b.narrow(list, types); !ok {
-			b.refuse(s.path, "an alternative of %s has types other than %s, which type beside it excludes", name, strings.Join(types, " and "))
+			b.refuse(s.path, "an alternative of %s has types other than %s, which type beside it excludes", name,
+				strings.Join(types, " and "))
 			return
 		}
 	}

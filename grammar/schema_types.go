@@ -33,7 +33,8 @@ func (s *scope) types() (list []string, ok bool) {
 // which authors do not intend.
 func (o *object) implied() []string {
 	for _, t := range []struct{ keys, name string }{
-		{"properties required additionalProperties", "object"}, {"items prefixItems minItems maxItems", "array"}, {"minLength maxLength", "string"},
+		{"properties required additionalProperties", "object"}, {"items prefixItems minItems maxItems", "array"},
+		{"minLength maxLength", "string"},
 	} {
 		for _, k := range strings.Fields(t.keys) {
 			if _, ok := o.values[k]; ok {
@@ -132,7 +133,8 @@ func (b *builder) object(s *scope) func() {
 	var members []member
 	if list != nil {
 		for _, name := range list.keys {
-			members = append(members, member{name, slices.Contains(required, name), b.rule(list.values[name], s.path+"/properties/"+escape(name), s.depth+1)})
+			members = append(members, member{name, slices.Contains(required, name),
+				b.rule(list.values[name], s.path+"/properties/"+escape(name), s.depth+1)})
 		}
 	}
 	for _, name := range required {

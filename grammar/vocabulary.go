@@ -25,7 +25,8 @@ func NewVocabulary(tokens [][]byte, ends []int32) *Vocabulary {
 		}
 	}
 	slices.SortFunc(v.ids, func(a, b int32) int { return bytes.Compare(tokens[a], tokens[b]) })
-	v.bytes, v.common, v.place = make([][]byte, len(v.ids)), make([]int32, len(v.ids)), slices.Repeat([]int32{-1}, len(tokens))
+	v.bytes, v.common, v.place = make([][]byte, len(v.ids)), make([]int32, len(v.ids)),
+		slices.Repeat([]int32{-1}, len(tokens))
 	for i, id := range v.ids {
 		v.place[id] = int32(i)
 		v.bytes[i] = tokens[id]

@@ -29,7 +29,8 @@ func Cached(name string) (dir string, err error) {
 	}
 	at := filepath.Join(cache, "models--"+strings.ReplaceAll(m[1], "/", "--"))
 	if _, err := os.Stat(at); err != nil {
-		return "", fmt.Errorf("model %s is not in the cache %s; \"hf download %s\" fetches it: %w", m[1], cache, m[1], fs.ErrNotExist)
+		return "", fmt.Errorf("model %s is not in the cache %s; \"hf download %s\" fetches it: %w", m[1], cache, m[1],
+			fs.ErrNotExist)
 	}
 	revision := m[3]
 	if revision == "" {

@@ -96,7 +96,8 @@ func (o *object) unsupported() {
 	if act := o.text("hidden_act", "silu"); act != "silu" && act != "swish" {
 		o.refuse("hidden_act", `only "silu" is supported`)
 	}
-	for _, key := range []string{"mlp_bias", "rope_interleaved", "use_sliding_window", "is_encoder_decoder", "add_cross_attention"} {
+	for _, key := range []string{"mlp_bias", "rope_interleaved", "use_sliding_window", "is_encoder_decoder",
+		"add_cross_attention"} {
 		o.neutral(key, "false")
 	}
 	o.neutral("partial_rotary_factor", "1", "1.0")
@@ -136,7 +137,8 @@ func (o *object) model(l layout, normEps float64) model.Config {
 	}
 	c.Context = o.count("max_position_embeddings", 2048, maxCount)
 	if c.Context > maxRope/min(l.headDim, maxRope) {
-		o.refuse("max_position_embeddings", fmt.Sprintf("times head_dim = %d is more than %d rotary angles", l.headDim, maxRope))
+		o.refuse("max_position_embeddings",
+			fmt.Sprintf("times head_dim = %d is more than %d rotary angles", l.headDim, maxRope))
 	}
 	c.NormEps = o.number("rms_norm_eps", normEps)
 	c.HeadNormEps = c.NormEps

@@ -11,7 +11,8 @@ import (
 )
 
 // classNames are the architectures that config.json may name.
-var classNames = map[Class]string{Llama: "LlamaForCausalLM", DiffLlama: "DiffLlamaForCausalLM", Antiphase: "AntiphaseForCausalLM"}
+var classNames = map[Class]string{Llama: "LlamaForCausalLM", DiffLlama: "DiffLlamaForCausalLM",
+	Antiphase: "AntiphaseForCausalLM"}
 
 // configJSON renders config.json.
 func (e *Export) configJSON(class Class) (func(io.Writer) error, error) {
@@ -141,10 +142,12 @@ func describeOwn(m map[string]any, c model.Config) error {
 	}
 	m["num_attention_heads"], m["num_key_value_heads"] = c.Heads, c.KVHeads
 	m["auto_map"] = map[string]any{
-		"AutoConfig": "configuration_antiphase.AntiphaseConfig", "AutoModelForCausalLM": "modeling_antiphase.AntiphaseForCausalLM",
+		"AutoConfig":           "configuration_antiphase.AntiphaseConfig",
+		"AutoModelForCausalLM": "modeling_antiphase.AntiphaseForCausalLM",
 	}
 	own := map[string]any{
-		"model": c, "queries": a.Maps, "keys": a.Keys, "values": a.Values, "lambda": lambdaKind(c), "lambda_init": inits, "rope_frequencies": frequencies,
+		"model": c, "queries": a.Maps, "keys": a.Keys, "values": a.Values, "lambda": lambdaKind(c),
+		"lambda_init": inits, "rope_frequencies": frequencies,
 	}
 	if factor != 1 {
 		own["rope_factor"] = factor

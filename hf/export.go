@@ -28,7 +28,8 @@ const (
 func Classes() []Class { return []Class{Auto, Llama, DiffLlama, Antiphase} }
 
 // dtypes are the types in which weights can be stored, by their names in config.json.
-var dtypes = map[string]safetensors.DType{"float32": safetensors.F32, "bfloat16": safetensors.BF16, "float16": safetensors.F16}
+var dtypes = map[string]safetensors.DType{"float32": safetensors.F32, "bfloat16": safetensors.BF16,
+	"float16": safetensors.F16}
 
 // DTypes lists the types in which weights can be stored.
 func DTypes() []string { return slices.Sorted(maps.Keys(dtypes)) }

@@ -42,7 +42,8 @@ func nativeClass(c model.Config) (class Class, why string) {
 			return "", fmt.Sprintf("%s always has a norm over a head's output, head_norm = %q", DiffLlama, c.HeadNorm)
 		}
 		if c.NormEps != c.HeadNormEps && (c.NormEps == 0 || c.HeadNormEps == 0) {
-			return "", fmt.Sprintf("%s has one epsilon, norm_eps = %g and head_norm_eps = %g", DiffLlama, c.NormEps, c.HeadNormEps)
+			return "", fmt.Sprintf("%s has one epsilon, norm_eps = %g and head_norm_eps = %g", DiffLlama, c.NormEps,
+				c.HeadNormEps)
 		}
 		return DiffLlama, ""
 	}

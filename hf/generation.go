@@ -62,10 +62,14 @@ var quiet = words(`transformers_version max_length max_matching_ngram_size max_t
 
 // steering are keys that change tokens in ways this program does not support, with the values that have no effect.
 var steering = map[string][]string{
-	"num_beams": {"1"}, "num_beam_groups": {"1"}, "penalty_alpha": {"0", "0.0"}, "no_repeat_ngram_size": {"0"}, "encoder_no_repeat_ngram_size": {"0"},
-	"typical_p": {"1", "1.0"}, "epsilon_cutoff": {"0", "0.0"}, "eta_cutoff": {"0", "0.0"}, "diversity_penalty": {"0", "0.0"},
-	"encoder_repetition_penalty": {"1", "1.0"}, "min_length": {"0"}, "min_new_tokens": {"0"}, "guidance_scale": {"1", "1.0"}, "token_healing": {"false"},
-	"stop_strings": {"[]"}, "bad_words_ids": {"[]"}, "suppress_tokens": {"[]"}, "begin_suppress_tokens": {"[]"}, "sequence_bias": {"{}", "[]"},
+	"num_beams": {"1"}, "num_beam_groups": {"1"}, "penalty_alpha": {"0", "0.0"}, "no_repeat_ngram_size": {"0"},
+	"encoder_no_repeat_ngram_size": {"0"},
+	"typical_p":                    {"1", "1.0"}, "epsilon_cutoff": {"0", "0.0"}, "eta_cutoff": {"0", "0.0"},
+	"diversity_penalty":          {"0", "0.0"},
+	"encoder_repetition_penalty": {"1", "1.0"}, "min_length": {"0"}, "min_new_tokens": {"0"},
+	"guidance_scale": {"1", "1.0"}, "token_healing": {"false"},
+	"stop_strings": {"[]"}, "bad_words_ids": {"[]"}, "suppress_tokens": {"[]"}, "begin_suppress_tokens": {"[]"},
+	"sequence_bias": {"{}", "[]"},
 }
 
 // generation reads special ids from generation_config.json, which override config.json, and its sampling defaults.

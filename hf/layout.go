@@ -80,7 +80,8 @@ func canonical(c model.Config, n naming) (layout, error) {
 	}
 	return layout{
 		vocab: c.Vocab, layers: c.Layers, dim: c.Dim, inner: c.FFN, headDim: c.HeadDim, bias: c.Bias, tied: c.TieEmbed,
-		heads: a.QueryHeads(c.Heads, c.KVHeads), kvHeads: c.KVHeads * a.Keys, values: c.KVHeads * a.Values, out: c.Heads * a.Values,
+		heads: a.QueryHeads(c.Heads, c.KVHeads), kvHeads: c.KVHeads * a.Keys, values: c.KVHeads * a.Values,
+		out:    c.Heads * a.Values,
 		extras: extras(c), names: n,
 	}, nil
 }

@@ -56,7 +56,8 @@ func parseManifest(b []byte) (m Manifest, err error) {
 		return m, fmt.Errorf("is %q of format %d, not %q of format 1", m.Kind, m.Format, manifestKind)
 	}
 	for _, f := range m.Files {
-		if !filepath.IsLocal(f.Name) || strings.ContainsAny(f.Name, "/\\:\x00") || f.Name == "." || f.Name == ManifestFile {
+		if !filepath.IsLocal(f.Name) || strings.ContainsAny(f.Name, "/\\:\x00") || f.Name == "." ||
+			f.Name == ManifestFile {
 			return m, fmt.Errorf("%q is not a plain file name", f.Name)
 		}
 	}

@@ -13,9 +13,11 @@ import (
 // docs/format/released.md lists its keys.
 func (f *Folder) parseReleased(o *object) error {
 	c := model.Config{
-		Arch: o.text("arch", ""), Vocab: o.count("vocab", 0, maxCount), Context: o.count("context", 2048, maxCount), Layers: o.count("layers", 0, maxCount),
-		Dim: o.count("d_model", 0, maxCount), Heads: o.count("heads", 0, maxHeads), FFN: o.count("ffn", 0, maxCount),
-		TieEmbed: o.flag("tie_embeddings", false), RopeTheta: o.number("rope_theta", 10000), NormEps: o.number("norm_eps", 1e-5),
+		Arch: o.text("arch", ""), Vocab: o.count("vocab", 0, maxCount), Context: o.count("context", 2048, maxCount),
+		Layers: o.count("layers", 0, maxCount),
+		Dim:    o.count("d_model", 0, maxCount), Heads: o.count("heads", 0, maxHeads), FFN: o.count("ffn", 0, maxCount),
+		TieEmbed: o.flag("tie_embeddings", false), RopeTheta: o.number("rope_theta", 10000),
+		NormEps:  o.number("norm_eps", 1e-5),
 		HeadNorm: layer.HeadNormMode(o.text("head_norm", "")), HeadNormEps: o.number("head_norm_eps", 1e-5),
 	}
 	a, err := layer.LookupArch(c.Arch)

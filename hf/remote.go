@@ -11,5 +11,6 @@ var (
 )
 
 func remoteCode() []file {
-	return []file{{"configuration_antiphase.py", contents(configurationPy)}, {"modeling_antiphase.py", contents(modelingPy)}}
+	return []file{{"configuration_antiphase.py", contents(configurationPy)},
+		{"modeling_antiphase.py", contents(modelingPy)}}
 }

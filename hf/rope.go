@@ -22,7 +22,8 @@ func (o *object) rope(c *model.Config) {
 	r := &model.RopeScaling{Type: s.ropeType(), Factor: s.number("factor", 0),
 		LowFreqFactor: s.number("low_freq_factor", 0), HighFreqFactor: s.number("high_freq_factor", 0),
 		BetaFast: s.number("beta_fast", 0), BetaSlow: s.number("beta_slow", 0),
-		AttentionFactor: s.number("attention_factor", 0), MScale: s.number("mscale", 0), MScaleAllDim: s.number("mscale_all_dim", 0),
+		AttentionFactor: s.number("attention_factor", 0), MScale: s.number("mscale", 0),
+		MScaleAllDim:    s.number("mscale_all_dim", 0),
 		OriginalContext: s.count("original_max_position_embeddings", trained, maxCount)}
 	if _, top := o.get("original_max_position_embeddings"); top {
 		r.OriginalContext = trained // transformers prefers the outer one

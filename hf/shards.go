@@ -35,7 +35,8 @@ func openRoot(dir string) (*root, error) {
 		return nil, err
 	}
 	at, sub := dir, "."
-	if up := filepath.Dir(dir); filepath.Base(up) == "snapshots" && strings.HasPrefix(filepath.Base(filepath.Dir(up)), "models--") {
+	if up := filepath.Dir(dir); filepath.Base(up) == "snapshots" &&
+		strings.HasPrefix(filepath.Base(filepath.Dir(up)), "models--") {
 		at, sub = filepath.Dir(up), filepath.Join("snapshots", filepath.Base(dir))
 	}
 	r, err := os.OpenRoot(at)

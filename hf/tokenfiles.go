@@ -8,7 +8,8 @@ import (
 
 // TokenizerFiles are transformers' tokenizer files and the special ids they name. first is the id that begins every
 // prompt, −1 for none; chat is a chat template, nil for none.
-func TokenizerFiles(tok *tokenizer.Tokenizer, context int, first int32, chat []byte) (map[string][]byte, Tokens, error) {
+func TokenizerFiles(tok *tokenizer.Tokenizer, context int, first int32, chat []byte) (map[string][]byte,
+	Tokens, error) {
 	ids := Tokens{BOS: -1, Pad: -1}
 	if first >= 0 {
 		ids.BOS = int(first)
@@ -29,7 +30,8 @@ func TokenizerFiles(tok *tokenizer.Tokenizer, context int, first int32, chat []b
 		ids.Pad = int(id)
 		names["pad_token"] = tok.Token(id)
 	}
-	config := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false, "model_max_length": context}
+	config := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false,
+		"model_max_length": context}
 	for key, v := range names {
 		config[key] = v
 	}

@@ -74,7 +74,8 @@ func (s *Sampling) checkAdjust(vocab int) error {
 			return &FieldError{"logit_bias", fmt.Sprintf("token id %d is outside the vocabulary of %d", b.ID, vocab)}
 		}
 		if !(math.Abs(b.Bias) <= 1e6) {
-			return &FieldError{"logit_bias", fmt.Sprintf("the bias of token %d is %g, must be a finite number of ordinary size", b.ID, b.Bias)}
+			return &FieldError{"logit_bias",
+				fmt.Sprintf("the bias of token %d is %g, must be a finite number of ordinary size", b.ID, b.Bias)}
 		}
 	}
 	return nil

@@ -34,7 +34,8 @@ func (o Options) complete(m *model.Model) (Options, error) {
 			*f.v = f.def
 		}
 		if *f.v < 0 || *f.v > 1<<20 {
-			return o, &FieldError{f.name, fmt.Sprintf("is %d, must be between 1 and %d (0 takes the default, %d)", *f.v, 1<<20, f.def)}
+			return o, &FieldError{f.name, fmt.Sprintf("is %d, must be between 1 and %d (0 takes the default, %d)", *f.v,
+				1<<20, f.def)}
 		}
 	}
 	if o.Lock == nil {
@@ -44,7 +45,8 @@ func (o Options) complete(m *model.Model) (Options, error) {
 		o.CacheTokens = o.Slots * m.Config.Context
 	}
 	if o.CacheTokens < 0 || o.CacheTokens > 1<<31-1-o.PageSize { // devices index cache rows with int32
-		return o, &FieldError{"cache_tokens", fmt.Sprintf("is %d, must be between 1 and %d", o.CacheTokens, 1<<31-1-o.PageSize)}
+		return o, &FieldError{"cache_tokens",
+			fmt.Sprintf("is %d, must be between 1 and %d", o.CacheTokens, 1<<31-1-o.PageSize)}
 	}
 	return o, nil
 }

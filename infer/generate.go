@@ -43,7 +43,8 @@ func (e *Engine) Stream(ctx context.Context, reqs []Request, emit func(i int, ev
 }
 
 // serve queues sequences that begin has prepared and runs them to their end.
-func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit func(int, Event) bool, rest func()) error {
+func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit func(int, Event) bool,
+	rest func()) error {
 	e.mu.Lock()
 	for _, s := range seqs {
 		if len(s.tokens) == s.end && !s.sampling.Echo { // nothing to do: no room for a single token

@@ -88,7 +88,8 @@ func (o *output) emit(f func(Event) bool) {
 
 // event turns a token into an event. A token that ends a text by its id has no text.
 func (o *output) event(t *token) Event {
-	ev := Event{ID: t.id, Prompt: t.prompt, Logprob: t.logprob, Reason: t.reason, Done: t.reason != "", Offset: o.raw, Cached: o.cached}
+	ev := Event{ID: t.id, Prompt: t.prompt, Logprob: t.logprob, Reason: t.reason, Done: t.reason != "", Offset: o.raw,
+		Cached: o.cached}
 	if t.err != nil {
 		o.err = t.err
 	}

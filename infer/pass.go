@@ -32,11 +32,13 @@ type pass struct {
 // init allocates what a step needs.
 func (p *pass) init(e *Engine) {
 	vocab, slots := e.model.Config.Vocab, e.opt.Slots
-	*p = pass{model: e.model, sched: &e.sched, store: &e.store, stats: &e.stats, eos: e.eos, vocab: vocab, chunk: e.opt.PrefillChunk, sampler: newSampler(vocab)}
+	*p = pass{model: e.model, sched: &e.sched, store: &e.store, stats: &e.stats, eos: e.eos, vocab: vocab,
+		chunk: e.opt.PrefillChunk, sampler: newSampler(vocab)}
 	p.echoRows = max(1, min(p.chunk, 1<<22/vocab))
 	p.aheadRows = e.store.cache.Ahead()
 	n := slots + p.chunk
-	p.rows = model.Rows{IDs: make([]int32, 0, n), Slots: make([]int32, 0, n), Pos: make([]int32, 0, n), Want: make([]int32, 0, slots)}
+	p.rows = model.Rows{IDs: make([]int32, 0, n), Slots: make([]int32, 0, n), Pos: make([]int32, 0, n),
+		Want: make([]int32, 0, slots)}
 	p.logits, p.best = make([]float32, slots*vocab), make([]int32, slots)
 }
 
@@ -56,7 +58,8 @@ func (p *pass) run() error {
 // read fetches the step's best tokens, or its logits.
 func (p *pass) read() error {
 	n := len(p.rows.Want)
-	if p.greedy = n <= len(p.best) && !slices.ContainsFunc(p.sched.batch, func(s *seq) bool { return !s.greedy() }); p.greedy {
+	if p.greedy = n <= len(p.best) &&
+		!slices.ContainsFunc(p.sched.batch, func(s *seq) bool { return !s.greedy() }); p.greedy {
 		if err := p.readBest(p.best[:n]); err != nil {
 			return err
 		}
@@ -109,7 +112,8 @@ func (p *pass) tokens(s *seq) (err error) {
 		s.scored++
 		t := token{id: s.tokens[s.scored], prompt: true}
 		had := len(s.freshTop)
-		if t.logprob, s.freshTop, err = p.sampler.score(row[:p.vocab], t.id, s.sampling.Logprobs, s.freshTop); err != nil {
+		if t.logprob, s.freshTop, err = p.sampler.score(row[:p.vocab], t.id, s.sampling.Logprobs,
+			s.freshTop); err != nil {
 			return err
 		}
 		t.tops = len(s.freshTop) - had

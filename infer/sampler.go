@@ -79,7 +79,8 @@ func (h *history) took(id int32) {
 
 // next chooses a token from a row of logits, which it changes in place, and appends the most likely ones to top if
 // log-probabilities are requested. The step wraps its error with the place.
-func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLogprob) (id int32, logprob float64, _ []TokenLogprob, err error) {
+func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLogprob) (id int32, logprob float64,
+	_ []TokenLogprob, err error) {
 	first, err := argmax(logits)
 	if err != nil {
 		return -1, 0, top, err

@@ -75,7 +75,8 @@ func (e *ContextError) Error() string {
 		what = "the KV cache"
 	}
 	if e.MaxTokens > 0 {
-		return fmt.Sprintf("prompt of %d tokens and max_tokens of %d do not fit: %s has room for %d", e.Prompt, e.MaxTokens, what, e.Limit)
+		return fmt.Sprintf("prompt of %d tokens and max_tokens of %d do not fit: %s has room for %d", e.Prompt,
+			e.MaxTokens, what, e.Limit)
 	}
 	return fmt.Sprintf("prompt has %d tokens, %s has room for %d", e.Prompt, what, e.Limit)
 }
@@ -96,7 +97,8 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	}
 	for i, id := range s.tokens {
 		if id < 0 || int(id) >= vocab {
-			return &FieldError{"prompt", fmt.Sprintf("token %d is id %d, must be below the vocabulary's %d", i, id, vocab)}
+			return &FieldError{"prompt", fmt.Sprintf("token %d is id %d, must be below the vocabulary's %d",
+				i, id, vocab)}
 		}
 	}
 	if n > context {

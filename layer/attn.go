@@ -122,7 +122,8 @@ func (c *AttnConfig) Check() error {
 	switch c.HeadNorm {
 	case HeadNormOff, HeadNormPlain, HeadNormAffine:
 	default:
-		return fmt.Errorf("head_norm: is %q, must be %q, %q or %q", c.HeadNorm, HeadNormOff, HeadNormPlain, HeadNormAffine)
+		return fmt.Errorf("head_norm: is %q, must be %q, %q or %q", c.HeadNorm, HeadNormOff, HeadNormPlain,
+			HeadNormAffine)
 	}
 	return c.checkVariants()
 }
@@ -132,7 +133,8 @@ func (c *AttnConfig) checkVariants() error {
 	switch c.LambdaForm {
 	case LambdaSigmoid, LambdaLinear, LambdaNone:
 	default:
-		return fmt.Errorf("lambda_form: is %q, must be empty (the sigmoid), %q or %q", c.LambdaForm, LambdaLinear, LambdaNone)
+		return fmt.Errorf("lambda_form: is %q, must be empty (the sigmoid), %q or %q", c.LambdaForm,
+			LambdaLinear, LambdaNone)
 	}
 	switch c.Pairing {
 	case PairingGroup, PairingAcross:
@@ -143,7 +145,8 @@ func (c *AttnConfig) checkVariants() error {
 		return fmt.Errorf("lambda_form and pairing are settings of %s, not of %s", diff2Name, c.Arch.Name)
 	}
 	if c.Pairing == PairingAcross && c.HeadNorm != HeadNormOff {
-		return fmt.Errorf("pairing: %q has no norm over each head; head_norm is %q, must be %q", c.Pairing, c.HeadNorm, HeadNormOff)
+		return fmt.Errorf("pairing: %q has no norm over each head; head_norm is %q, must be %q", c.Pairing,
+			c.HeadNorm, HeadNormOff)
 	}
 	return nil
 }
@@ -280,5 +283,6 @@ func (c *AttnConfig) normGain(ps *ParamSet) *Param {
 	if c.HeadNorm != HeadNormAffine {
 		return nil
 	}
-	return ps.Add(Param{Name: "head_norm.weight", Kind: Gain, Rows: 1, Cols: c.Arch.Values * c.HeadDim, Const: 1, Shared: true})
+	return ps.Add(Param{Name: "head_norm.weight", Kind: Gain, Rows: 1, Cols: c.Arch.Values * c.HeadDim, Const: 1,
+		Shared: true})
 }

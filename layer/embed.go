@@ -15,7 +15,8 @@ type Embed struct {
 
 // NewEmbed declares the table, initialised with deviation C^−½, so that a tied output starts with unit logits.
 func NewEmbed(ps *ParamSet, vocab, dim int) *Embed {
-	e := &Embed{split: ps.Split, Table: ps.Add(Param{Name: "embed.weight", Kind: Embedding, Rows: vocab, Cols: dim, Std: 1 / math.Sqrt(float64(dim))})}
+	e := &Embed{split: ps.Split, Table: ps.Add(Param{Name: "embed.weight", Kind: Embedding, Rows: vocab, Cols: dim,
+		Std: 1 / math.Sqrt(float64(dim))})}
 	if s := ps.Split; s != nil {
 		e.Table.keep(false, s.run(0, vocab))
 	}

@@ -56,8 +56,9 @@ type hostAttn struct {
 
 func (l *Attention) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn {
 	a := l.cfg.Arch
-	h := &hostAttn{AttnShape: s, q: l.low.logits(), cfg: &l.cfg, maps: a.Maps, qs: a.QueryHeads(s.Heads, s.Groups), keys: a.Keys,
-		queries: readAll(p.Dev, q), out: make([]float64, q.Rows*s.Heads*s.DV)}
+	h := &hostAttn{AttnShape: s, q: l.low.logits(), cfg: &l.cfg, maps: a.Maps,
+		qs: a.QueryHeads(s.Heads, s.Groups), keys: a.Keys, queries: readAll(p.Dev, q),
+		out: make([]float64, q.Rows*s.Heads*s.DV)}
 	used := l.mix.applied()
 	h.norm = used.norm
 	if used.lam.Ok() {
@@ -117,7 +118,8 @@ func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
 		for t := 0; t < n; t += c.PageSize {
 			at := int(table[int(slots[from])*c.Table.Cols+t/c.PageSize]) * c.PageSize
 			end := at + min(c.PageSize, n-t)
-			keys, values = append(keys, readAll(p.Dev, c.K.RowRange(at, end))...), append(values, readAll(p.Dev, c.V.RowRange(at, end))...)
+			keys, values = append(keys, readAll(p.Dev, c.K.RowRange(at, end))...),
+				append(values, readAll(p.Dev, c.V.RowRange(at, end))...)
 		}
 		h.attend(from, to, part{keys, values, func(n int) (int, int) { return 0, int(pos[n]) + 1 }})
 	}

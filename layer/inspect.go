@@ -38,8 +38,8 @@ func (v View) QueryHead(head, m int) int { return v.cfg.QueryHead(head, m) }
 
 func (l *Attention) view(p *Pass, s device.AttnShape, q, k, v tensor.Tensor) View {
 	a := l.mix.applied()
-	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Maps, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Context: a.raw, Lam: a.lam,
-		dev: p.Dev, cfg: &l.cfg}
+	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Maps, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v,
+		Out: l.heads, Context: a.raw, Lam: a.lam, dev: p.Dev, cfg: &l.cfg}
 }
 
 // rawOr returns the output before the head norm, or the output itself if there is no norm.

@@ -245,7 +245,8 @@ func ParseIntervention(text string) (v Intervention, err error) {
 		case s[0] == 'H' && v.Heads == nil:
 			v.Heads = list
 		default:
-			return v, fmt.Errorf("intervention %q: @%c is given twice; several are joined by dots, as in @L1.3", text, s[0])
+			return v, fmt.Errorf("intervention %q: @%c is given twice; several are joined by dots, as in @L1.3", text,
+				s[0])
 		}
 	}
 	return v, nil

@@ -16,7 +16,8 @@ type Linear struct {
 // NewLinear declares a linear layer whose weights are initialised with the deviation of a uniform fan-in init,
 // 1/√(3·in), times gain.
 func NewLinear(ps *ParamSet, name string, in, out int, gain float64, bias bool) *Linear {
-	l := &Linear{W: ps.Add(Param{Name: name + ".weight", Kind: Matrix, Rows: out, Cols: in, Std: gain / math.Sqrt(3*float64(in)), product: true})}
+	l := &Linear{W: ps.Add(Param{Name: name + ".weight", Kind: Matrix, Rows: out, Cols: in,
+		Std: gain / math.Sqrt(3*float64(in)), product: true})}
 	if bias {
 		l.B = ps.Add(Param{Name: name + ".bias", Kind: Bias, Rows: 1, Cols: out})
 	}

@@ -45,7 +45,8 @@ func (q Lowbit) Check() error {
 		return fmt.Errorf("per: is %q, must be %q, %q or %q", q.Per, PerTensor, PerHead, PerRow)
 	}
 	if q.CachePer != "" && !slices.Contains(granularities, q.CachePer) {
-		return fmt.Errorf("per: is %q for keys and values, must be %q, %q or %q", q.CachePer, PerTensor, PerHead, PerRow)
+		return fmt.Errorf("per: is %q for keys and values, must be %q, %q or %q", q.CachePer, PerTensor,
+			PerHead, PerRow)
 	}
 	return nil
 }

@@ -219,7 +219,8 @@ func (g *Group) place() {
 // shown returns t, one of the parameter's matrices, with cols columns: its own, or including padding.
 func (p *Param) shown(t tensor.Tensor, cols int) tensor.Tensor {
 	if cols != p.Cols && cols != p.stride() {
-		panic(fmt.Sprintf("layer: %s has %d columns, %d with the zeros behind them; %d are asked for", p.Name, p.Cols, p.stride(), cols))
+		panic(fmt.Sprintf("layer: %s has %d columns, %d with the zeros behind them; %d are asked for", p.Name, p.Cols,
+			p.stride(), cols))
 	}
 	t.Cols = cols
 	return t

@@ -50,5 +50,6 @@ func (r *Rope) Free(d device.Device) { d.Free(r.table.Buf) }
 
 // Rotate rotates every head of x [N, heads·dim] by its row's position; inverse rotates back.
 func (r *Rope) Rotate(p *Pass, x tensor.Tensor, inverse bool) {
-	p.Dev.Rope(x, r.table, p.Pos, device.Rope{Heads: x.Cols / r.dim, Dim: r.dim, Interleaved: r.Interleaved, Inverse: inverse})
+	p.Dev.Rope(x, r.table, p.Pos, device.Rope{Heads: x.Cols / r.dim, Dim: r.dim, Interleaved: r.Interleaved,
+		Inverse: inverse})
 }

@@ -151,7 +151,8 @@ func (c *AttnConfig) CheckSplit(parts int) error {
 		n    int
 	}{{what, c.Heads}, {"kv_heads", c.Groups}} {
 		if f.n%parts != 0 {
-			return fmt.Errorf("tp=%d does not divide %s = %d; tp may be %v", parts, f.name, f.n, divisors(c.Heads, c.Groups))
+			return fmt.Errorf("tp=%d does not divide %s = %d; tp may be %v", parts, f.name, f.n,
+				divisors(c.Heads, c.Groups))
 		}
 	}
 	return nil

@@ -150,7 +150,8 @@ func (r *Row) Append(b []byte) []byte {
 		v    float64
 	}{
 		{"pct", r.Percent}, {"loss", r.Loss}, {"loss_ema", r.LossEMA}, {"valid_loss", r.Valid},
-		{"grad_norm", r.GradNorm}, {"lr", r.LR}, {"tok_s", r.TokS}, {"step_ms", r.StepMS}, {"eval_s", r.EvalS}, {"save_s", r.SaveS},
+		{"grad_norm", r.GradNorm}, {"lr", r.LR}, {"tok_s", r.TokS}, {"step_ms", r.StepMS}, {"eval_s", r.EvalS},
+		{"save_s", r.SaveS},
 		{"mfu", r.MFU}, {"mem_gb", r.MemGB}, {"epoch", r.Epoch}, {"eta_s", r.ETA}, {"wall_s", r.Wall},
 		{"lambda_min", r.LambdaMin}, {"lambda_max", r.LambdaMax},
 	} {
@@ -163,7 +164,8 @@ func (r *Row) Append(b []byte) []byte {
 	for _, f := range [...]struct {
 		name string
 		v    int64
-	}{{"tokens_seen", r.Tokens}, {"data_pos", r.DataPos}, {"skipped", int64(r.Skipped)}, {"warnings", int64(r.Warnings)}} {
+	}{{"tokens_seen", r.Tokens}, {"data_pos", r.DataPos}, {"skipped", int64(r.Skipped)},
+		{"warnings", int64(r.Warnings)}} {
 		b = append(append(append(b, `,"`...), f.name...), `":`...)
 		b = strconv.AppendInt(b, f.v, 10)
 	}

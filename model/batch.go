@@ -11,8 +11,10 @@ type Batch struct {
 
 func (b *Batch) check(c *Config) error {
 	n := b.B * b.T
-	if b.B < 1 || b.T < 1 || len(b.IDs) != n || b.Targets != nil && len(b.Targets) != n || b.Starts != nil && len(b.Starts) != n {
-		return fmt.Errorf("model: batch of %d×%d has %d ids, %d targets, %d starts", b.B, b.T, len(b.IDs), len(b.Targets), len(b.Starts))
+	if b.B < 1 || b.T < 1 || len(b.IDs) != n || b.Targets != nil && len(b.Targets) != n || b.Starts != nil &&
+		len(b.Starts) != n {
+		return fmt.Errorf("model: batch of %d×%d has %d ids, %d targets, %d starts", b.B, b.T, len(b.IDs),
+			len(b.Targets), len(b.Starts))
 	}
 	if b.T > c.Context {
 		return fmt.Errorf("model: sequence of %d tokens, context is %d", b.T, c.Context)

@@ -30,8 +30,8 @@ type Cache struct {
 
 // NewCache allocates pages × pageSize positions, shared by at most slots sequences of at most pagesOfSlot pages.
 func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
-	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, model: m, dev: m.dev, lead: m.lead,
-		steady: make([]steady, min(slots, maxSteady)+1)}
+	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, model: m,
+		dev: m.dev, lead: m.lead, steady: make([]steady, min(slots, maxSteady)+1)}
 	if l := m.lead; l != nil {
 		c.id = l.caches
 		l.caches++

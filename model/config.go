@@ -103,13 +103,15 @@ func (c Config) Check() error {
 		return fmt.Errorf("layers: is %d, must be at most %d", c.Layers, maxLayers)
 	}
 	if c.Context > maxRope/max(c.HeadDim, 1) {
-		return fmt.Errorf("context: %d times head_dim = %d is more than %d rotary angles", c.Context, c.HeadDim, maxRope)
+		return fmt.Errorf("context: %d times head_dim = %d is more than %d rotary angles", c.Context,
+			c.HeadDim, maxRope)
 	}
 	const most = 1 << 31
 	for _, f := range []struct {
 		name string
 		a, b int
-	}{{"vocab × dim", c.Vocab, c.Dim}, {"ffn × dim", c.FFN, c.Dim}, {"heads × head_dim", c.Heads, c.HeadDim}, {"context × dim", c.Context, c.Dim}} {
+	}{{"vocab × dim", c.Vocab, c.Dim}, {"ffn × dim", c.FFN, c.Dim}, {"heads × head_dim", c.Heads, c.HeadDim},
+		{"context × dim", c.Context, c.Dim}} {
 		if f.a > most || f.b > most || f.a*f.b > 1<<40 {
 			return fmt.Errorf("%s: %d × %d is beyond any memory", f.name, f.a, f.b)
 		}
@@ -137,7 +139,8 @@ func (c Config) attn(l int) (layer.AttnConfig, error) {
 	return layer.AttnConfig{
 		Arch: arch, Layer: l, Dim: c.Dim, Heads: c.Heads, Groups: c.KVHeads, HeadDim: c.HeadDim, Bias: c.Bias,
 		HeadNorm: c.HeadNorm, HeadNormEps: c.HeadNormEps,
-		LambdaInit: c.LambdaInitAt(l), LambdaStd: c.LambdaStd, LambdaForm: c.LambdaForm, Pairing: c.Pairing, OutGain: c.residualGain(),
+		LambdaInit: c.LambdaInitAt(l), LambdaStd: c.LambdaStd, LambdaForm: c.LambdaForm, Pairing: c.Pairing,
+		OutGain: c.residualGain(),
 	}, err
 }
 

@@ -133,6 +133,7 @@ func (m *Model) begin(f *Feed, i int) (*layer.Pass, input) {
 		}
 		return t.Columns(i*n, (i+1)*n)
 	}
-	p := m.start(layer.Pass{Dev: m.dev, B: f.micro, T: f.t, Probe: m.pass.Probe, Pos: part(f.pos), Start: part(f.starts), Recompute: m.recompute})
+	p := m.start(layer.Pass{Dev: m.dev, B: f.micro, T: f.t, Probe: m.pass.Probe, Pos: part(f.pos),
+		Start: part(f.starts), Recompute: m.recompute})
 	return p, input{part(f.ids), part(f.targets), part(f.losses.Columns(0, f.b*f.t))}
 }

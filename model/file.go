@@ -14,11 +14,12 @@ import (
 func Entries(ps *layer.ParamSet, read func(p *layer.Param, dst []float32)) []safetensors.Entry {
 	var list []safetensors.Entry
 	for _, p := range ps.List {
-		list = append(list, safetensors.Entry{Name: p.Name, DType: "F32", Shape: p.Shape(), WriteTo: func(w io.Writer) error {
-			x := make([]float32, p.Rows*p.Cols)
-			read(p, x)
-			return safetensors.FromFloat32s(p.Name, "F32", p.Shape(), x).WriteTo(w)
-		}})
+		list = append(list, safetensors.Entry{Name: p.Name, DType: "F32", Shape: p.Shape(),
+			WriteTo: func(w io.Writer) error {
+				x := make([]float32, p.Rows*p.Cols)
+				read(p, x)
+				return safetensors.FromFloat32s(p.Name, "F32", p.Shape(), x).WriteTo(w)
+			}})
 	}
 	return list
 }

@@ -69,7 +69,8 @@ type GradientNorms struct {
 
 // NewGradientNorms measures groups of the model.
 func (n *network) NewGradientNorms(groups []GradientGroup) *GradientNorms {
-	return &GradientNorms{Groups: groups, dev: n.dev, sums: device.Empty(n.dev, n.dev.Types().Stat, 1, len(groups)), host: make([]float32, len(groups))}
+	return &GradientNorms{Groups: groups, dev: n.dev, sums: device.Empty(n.dev, n.dev.Types().Stat, 1, len(groups)),
+		host: make([]float32, len(groups))}
 }
 
 // Read appends the L2 norm of each group's current gradients.

@@ -31,7 +31,8 @@ func (c Config) Frequencies() (freq []float64, factor float64, err error) {
 		}
 		return freq, 1, nil
 	case "llama3":
-		return llama3(freq, s), 1, s.need("original_context", s.OriginalContext > 0, "low_freq_factor and high_freq_factor", s.HighFreqFactor > s.LowFreqFactor)
+		return llama3(freq, s), 1, s.need("original_context", s.OriginalContext > 0,
+			"low_freq_factor and high_freq_factor", s.HighFreqFactor > s.LowFreqFactor)
 	case "yarn":
 		f, m := yarn(freq, s, c)
 		return f, m, nil

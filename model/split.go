@@ -25,8 +25,8 @@ func (c Config) CheckSplit(parts int) error {
 		n    int
 	}{{"ffn", c.FFN}, {"vocab", c.Vocab}} {
 		if f.n%parts != 0 {
-			return fmt.Errorf("tp=%d does not divide %s = %d; a multiple such as %d would be shared equally", parts, f.name, f.n,
-				(f.n+parts-1)/parts*parts)
+			return fmt.Errorf("tp=%d does not divide %s = %d; a multiple such as %d would be shared equally",
+				parts, f.name, f.n, (f.n+parts-1)/parts*parts)
 		}
 	}
 	return nil

@@ -69,7 +69,8 @@ type ends struct {
 // ReadLogits reads the logits of the last Run's wanted rows, [len(Want), V].
 func (c *Cache) ReadLogits(dst []float32) error {
 	if len(dst) != c.ends.logits.Len() {
-		return fmt.Errorf("model: room for %d logits, the step has %d rows of vocabulary %d", len(dst), c.ends.logits.Rows, c.model.Config.Vocab)
+		return fmt.Errorf("model: room for %d logits, the step has %d rows of vocabulary %d", len(dst),
+			c.ends.logits.Rows, c.model.Config.Vocab)
 	}
 	if len(dst) > 0 {
 		device.ReadFloats(c.dev, dst, c.ends.logits)
@@ -101,7 +102,8 @@ func wantsAll(r *Rows) bool {
 
 // forward runs the n rows in f to the last norm's output.
 func (c *Cache) forward(f *Feed, n int, chunks []layer.Chunk) tensor.Tensor {
-	p := c.model.start(layer.Pass{Dev: c.dev, B: n, T: 1, Slot: f.view(feedSlot, n), Pos: f.view(feedPos, n), Chunks: chunks, ChunkList: c.chunks.table})
+	p := c.model.start(layer.Pass{Dev: c.dev, B: n, T: 1, Slot: f.view(feedSlot, n), Pos: f.view(feedPos, n),
+		Chunks: chunks, ChunkList: c.chunks.table})
 	return c.model.forward(p, f.view(feedIDs, n), c)
 }
 
@@ -116,7 +118,8 @@ func (c *Cache) end(h tensor.Tensor) ends {
 func (c *Cache) check(r Rows) error {
 	n, context := len(r.IDs), c.model.Config.Context
 	if n == 0 || len(r.Slots) != n || len(r.Pos) != n || len(r.Want) > n {
-		return fmt.Errorf("model: step of %d ids, %d slots, %d positions, %d wanted", n, len(r.Slots), len(r.Pos), len(r.Want))
+		return fmt.Errorf("model: step of %d ids, %d slots, %d positions, %d wanted", n, len(r.Slots),
+			len(r.Pos), len(r.Want))
 	}
 	for i, p := range r.Pos {
 		if p < 0 || int(p) >= min(context, c.PageSize*c.PagesOfSlot) || r.Slots[i] < 0 || int(r.Slots[i]) >= c.Slots {

@@ -29,7 +29,8 @@ type Config struct {
 
 // Default is the optimiser of the paper's scaling runs, with our own epsilon and clip.
 func Default() Config {
-	return Config{LR: 1e-3, Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, Decay: 0.05, Clip: 1, Schedule: "cosine", Warmup: 100, FinalLR: 0.1}
+	return Config{LR: 1e-3, Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, Decay: 0.05, Clip: 1, Schedule: "cosine",
+		Warmup: 100, FinalLR: 0.1}
 }
 
 // Check returns an error that names the wrong field and the values it allows.
@@ -126,7 +127,8 @@ func (o *AdamW) Free() {
 // SetRate writes the learning rate and the bias corrections of step t ≥ 1, which Step reads on the device.
 func (o *AdamW) SetRate(t int, lr float64) {
 	c := &o.cfg
-	o.host = [3]float32{float32(lr), float32(-math.Expm1(float64(t) * math.Log(c.Beta1))), float32(-math.Expm1(float64(t) * math.Log(c.Beta2)))}
+	o.host = [3]float32{float32(lr), float32(-math.Expm1(float64(t) * math.Log(c.Beta1))),
+		float32(-math.Expm1(float64(t) * math.Log(c.Beta2)))}
 	device.WriteFloats(o.dev, o.rate, o.host[:])
 }
 

@@ -70,7 +70,8 @@ func shallow(b []byte) error {
 				return fmt.Errorf("%d: nested deeper than %d", line, maxNesting)
 			}
 		}
-		if indent := len(text) - len(bytes.TrimLeft(text, " ")); indent > 8*maxNesting && len(bytes.TrimSpace(text)) > 0 {
+		if indent := len(text) - len(bytes.TrimLeft(text, " ")); indent > 8*maxNesting &&
+			len(bytes.TrimSpace(text)) > 0 {
 			return fmt.Errorf("%d: indented deeper than %d", line, 8*maxNesting)
 		}
 	}
@@ -102,7 +103,8 @@ func (r *Recipe) Parse(b []byte) error {
 // date gives a whole recipe, as stored in a run folder, the meaning it had when it was written: keys added later get
 // the value that was then fixed.
 func (r *Recipe) date(stated map[string]bool) {
-	for _, key := range []string{"data.sources", "data.held_out", "data.max_tokens", "data.isolate", "train.keep_last", "train.strict_save"} {
+	for _, key := range []string{"data.sources", "data.held_out", "data.max_tokens", "data.isolate", "train.keep_last",
+		"train.strict_save"} {
 		if !stated[key] {
 			return // it states only differences to a named recipe
 		}

@@ -118,7 +118,8 @@ func plainName(s string) bool {
 func (r *Recipe) check() error {
 	t := r.Train
 	if !plainName(r.Name) {
-		return fmt.Errorf("name: %q cannot be the name of a folder; want letters, digits, dots, dashes and the like", r.Name)
+		return fmt.Errorf("name: %q cannot be the name of a folder; want letters, digits, dots, dashes and the like",
+			r.Name)
 	}
 	for _, f := range []struct {
 		name    string
@@ -137,7 +138,8 @@ func (r *Recipe) check() error {
 	}
 	switch {
 	case t.Batch > maxTokens/t.SeqLen:
-		return fmt.Errorf("train.batch: is %d, times train.seq_len = %d is more than %d tokens per step", t.Batch, t.SeqLen, maxTokens)
+		return fmt.Errorf("train.batch: is %d, times train.seq_len = %d is more than %d tokens per step", t.Batch,
+			t.SeqLen, maxTokens)
 	case t.Steps > maxSteps:
 		return fmt.Errorf("train.steps: is %d, must be at most %d", t.Steps, maxSteps)
 	case t.Batch%t.MicroBatch != 0:
@@ -161,7 +163,8 @@ func (r *Recipe) check() error {
 	case !slices.Contains(Patterns, r.Tokenizer.Pattern):
 		return fmt.Errorf("tokenizer.pattern: is %q, must be one of %q", r.Tokenizer.Pattern, Patterns)
 	case r.Tokenizer.Path == "" && r.Tokenizer.Vocab < 257:
-		return fmt.Errorf("tokenizer.vocab: is %d, must be at least 257 (256 bytes and the end-of-text token)", r.Tokenizer.Vocab)
+		return fmt.Errorf("tokenizer.vocab: is %d, must be at least 257 (256 bytes and the end-of-text token)",
+			r.Tokenizer.Vocab)
 	}
 	return nil
 }

@@ -65,7 +65,8 @@ func (s shape) build(arch string) (model.Config, error) {
 		return model.Config{}, fmt.Errorf("model.%w", err)
 	}
 	c := model.Config{Arch: arch, Vocab: s.vocab, Context: s.context, Layers: s.layers, Dim: s.dim,
-		Heads: s.heads / a.Values, HeadDim: s.dim / s.heads, FFN: s.ffn, TieEmbed: true, InitResidual: true, RopeInterleaved: true}
+		Heads: s.heads / a.Values, HeadDim: s.dim / s.heads, FFN: s.ffn, TieEmbed: true, InitResidual: true,
+		RopeInterleaved: true}
 	if c, err = c.Complete(); err != nil {
 		return c, fmt.Errorf("model.%w", err)
 	}
@@ -128,7 +129,8 @@ func Mini(arch string) (Recipe, error) {
 	s := shape{layers: 6, dim: 192, heads: 6, ffn: 512, context: 512, vocab: 4096}
 	r, err := s.recipe("mini", arch, training(20000, 32, 32, 512), 2e-3)
 	r.Model.InitResidual = false
-	r.Data = Data{Sources: Paths("synthetic:docs=400000,len=2048,mix=needle:3+kv:2+prose:2"), HeldOut: 0.01, Isolate: true}
+	r.Data = Data{Sources: Paths("synthetic:docs=400000,len=2048,mix=needle:3+kv:2+prose:2"), HeldOut: 0.01,
+		Isolate: true}
 	r.Tokenizer = Tokenizer{Vocab: s.vocab, Docs: 8000, Pattern: "gpt2"}
 	r.Optim.Beta2 = 0.95
 	return r, err

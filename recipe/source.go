@@ -143,7 +143,8 @@ func (d *Data) checkSources() error {
 	}
 	switch {
 	case weighted != 0 && weighted != len(d.Sources):
-		return fmt.Errorf("data.sources: %d of %d have a weight; give all of them one, or none", weighted, len(d.Sources))
+		return fmt.Errorf("data.sources: %d of %d have a weight; give all of them one, or none", weighted,
+			len(d.Sources))
 	case d.Mixed() && d.Order == "stream":
 		return fmt.Errorf("data.order: a stream takes all sources as one; drop the weights, or set data.order=random")
 	case d.Mixed() && d.MaxTokens > 0:

@@ -87,7 +87,8 @@ func (g *guard) authorize(r *http.Request) (who string, err error) {
 	}
 	i := g.cfg.Keys.match(key)
 	if i < 0 {
-		return "", &apiError{Status: http.StatusUnauthorized, Type: typeAuth, Code: "invalid_api_key", Message: "the API key is not known here"}
+		return "", &apiError{Status: http.StatusUnauthorized, Type: typeAuth, Code: "invalid_api_key",
+			Message: "the API key is not known here"}
 	}
 	return fmt.Sprintf("key %d", i), nil
 }

@@ -55,7 +55,8 @@ func (c *core) openCall(w http.ResponseWriter, r *http.Request) (*form, error) {
 func (c *core) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	if t := r.Header.Get("Content-Type"); t != "" {
 		if kind, _, err := mime.ParseMediaType(t); err != nil || kind != "application/json" {
-			return nil, &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid, Message: "the body must be application/json"}
+			return nil, &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid,
+				Message: "the body must be application/json"}
 		}
 	}
 	if err := c.hold(w, r); err != nil {
@@ -85,7 +86,8 @@ func (c *core) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	}
 	if escape, lone := surrogate.Lone(b); lone {
 		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid,
-			Message: "the body has " + escape + " without the other half of its surrogate pair, which is not a character"}
+			Message: "the body has " + escape +
+				" without the other half of its surrogate pair, which is not a character"}
 	}
 	if name, twice := duplicateKey(b); twice {
 		return nil, invalid(excerpt([]byte(name)), "is there twice; say it once")
@@ -113,7 +115,8 @@ func (c *core) hold(w http.ResponseWriter, r *http.Request) error {
 	}
 	if c.bodies.Add(size) > manyBodies*c.cfg.Limits.Body {
 		c.bodies.Add(-size)
-		return &apiError{Status: http.StatusTooManyRequests, Type: typeLimit, Code: "rate_limit_exceeded", Retry: time.Second,
+		return &apiError{Status: http.StatusTooManyRequests, Type: typeLimit, Code: "rate_limit_exceeded",
+			Retry:   time.Second,
 			Message: "the server is at its limit: too many large bodies are being read; try again later"}
 	}
 	rec.held += size

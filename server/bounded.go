@@ -42,7 +42,8 @@ const (
 )
 
 func newBounded(l net.Listener, n int, crowded *atomic.Bool) *bounded {
-	return &bounded{Listener: l, room: make(chan struct{}, n), done: make(chan struct{}), crowded: crowded, open: map[*boundedConn]struct{}{}}
+	return &bounded{Listener: l, room: make(chan struct{}, n), done: make(chan struct{}), crowded: crowded,
+		open: map[*boundedConn]struct{}{}}
 }
 
 // Accept implements net.Listener.

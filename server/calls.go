@@ -40,7 +40,8 @@ func newCalls() *calls {
 // open ends the loading.
 func (c *calls) open() { c.state.CompareAndSwap(int32(loading), int32(serving)) }
 
-var errDraining = &apiError{Status: http.StatusServiceUnavailable, Type: typeUnavailable, Code: "shutting_down", Message: "the server is shutting down"}
+var errDraining = &apiError{Status: http.StatusServiceUnavailable, Type: typeUnavailable, Code: "shutting_down",
+	Message: "the server is shutting down"}
 
 // unavailable says why a server is not serving.
 func (c *calls) unavailable() error {

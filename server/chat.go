@@ -179,8 +179,10 @@ func (o *form) templateVars() map[string]any {
 			o.refuse("chat_template_kwargs", "%q is neither a string, a number nor a boolean", excerpt([]byte(k)))
 		}
 		reserved := []string{"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "pad_token"}
-		if len(vars) > 16 || k == "" || slices.Contains(reserved, k) || o.model.Template == nil || !strings.Contains(o.model.Template.Source(), k) {
-			o.refuse("chat_template_kwargs", "%q is not a variable that the model's template has for this", excerpt([]byte(k)))
+		if len(vars) > 16 || k == "" || slices.Contains(reserved, k) || o.model.Template == nil ||
+			!strings.Contains(o.model.Template.Source(), k) {
+			o.refuse("chat_template_kwargs", "%q is not a variable that the model's template has for this",
+				excerpt([]byte(k)))
 		}
 	}
 	return vars

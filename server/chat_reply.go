@@ -55,7 +55,8 @@ func (d *chatDialect) reply(c *call, object string, list ...chatChoice) chatRepl
 	if list == nil {
 		list = []chatChoice{}
 	}
-	return chatReply{ID: c.id, Object: object, Created: c.created, Model: c.model.ID, Print: c.model.Print, Choices: list}
+	return chatReply{ID: c.id, Object: object, Created: c.created, Model: c.model.ID, Print: c.model.Print,
+		Choices: list}
 }
 
 const chunkObject = "chat.completion.chunk"
@@ -113,7 +114,8 @@ func (d *chatDialect) whole(c *call, list []*choice, u usage) any {
 				}
 			}
 		}
-		v.Choices = append(v.Choices, chatChoice{Index: ch.index, Message: msg, Logprobs: c.chatLogprobs(ch.tokens), Reason: &reason})
+		v.Choices = append(v.Choices, chatChoice{Index: ch.index, Message: msg, Logprobs: c.chatLogprobs(ch.tokens),
+			Reason: &reason})
 	}
 	return v
 }

@@ -143,7 +143,8 @@ func (completionDialect) reply(c *call, list ...completionChoice) completionRepl
 	if list == nil {
 		list = []completionChoice{}
 	}
-	return completionReply{ID: c.id, Object: "text_completion", Created: c.created, Model: c.model.ID, Print: c.model.Print, Choices: list}
+	return completionReply{ID: c.id, Object: "text_completion", Created: c.created, Model: c.model.ID,
+		Print: c.model.Print, Choices: list}
 }
 
 func (d completionDialect) begin(*call, int) any { return nil }
@@ -166,7 +167,8 @@ func (d completionDialect) whole(c *call, list []*choice, u usage) any {
 	v := d.reply(c)
 	v.Usage = &u
 	for _, ch := range list {
-		v.Choices = append(v.Choices, completionChoice{Index: ch.index, Text: ch.text.String(), Logprobs: c.completionLogprobs(ch.tokens), Reason: &ch.reason})
+		v.Choices = append(v.Choices, completionChoice{Index: ch.index, Text: ch.text.String(),
+			Logprobs: c.completionLogprobs(ch.tokens), Reason: &ch.reason})
 	}
 	return v
 }
@@ -194,7 +196,8 @@ func (c *call) completionLogprobs(tokens []tokenInfo) *completionLogprobs {
 				top[text] = x
 			}
 		}
-		l.Tokens, l.Logprob, l.Top, l.Offset = append(l.Tokens, text), append(l.Logprob, lp), append(l.Top, top), append(l.Offset, t.offset)
+		l.Tokens, l.Logprob, l.Top, l.Offset = append(l.Tokens, text), append(l.Logprob, lp), append(l.Top, top),
+			append(l.Offset, t.offset)
 	}
 	return l
 }

@@ -59,13 +59,15 @@ func (e *apiError) body() map[string]any {
 
 // invalid is an invalid field.
 func invalid(param, format string, args ...any) *apiError {
-	return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param, Message: param + ": " + fmt.Sprintf(format, args...)}
+	return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param, Message: param + ": " +
+		fmt.Sprintf(format, args...)}
 }
 
 var (
-	errDeadline = &apiError{Status: http.StatusGatewayTimeout, Type: typeServer, Code: "deadline_exceeded", Message: "the request took longer than the server allows"}
-	errGone     = errors.New("the client has gone")
-	errSlow     = errors.New("the client does not read")
+	errDeadline = &apiError{Status: http.StatusGatewayTimeout, Type: typeServer, Code: "deadline_exceeded",
+		Message: "the request took longer than the server allows"}
+	errGone = errors.New("the client has gone")
+	errSlow = errors.New("the client does not read")
 )
 
 // statusGone is logged if the client has disconnected; it is not sent.
@@ -86,10 +88,12 @@ func public(err error, id string) *apiError {
 	case errors.As(err, &query):
 		return invalid(query.Field, "%s", query.Problem)
 	case errors.As(err, &long):
-		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "prompt", Code: "context_length_exceeded", Message: long.Error(),
+		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "prompt",
+			Code: "context_length_exceeded", Message: long.Error(),
 			Extra: map[string]any{"n_prompt_tokens": long.Prompt, "n_ctx": long.Limit}}
 	case errors.Is(err, model.ErrParts):
-		return &apiError{Status: http.StatusNotImplemented, Type: typeServer, Code: "not_implemented", Message: err.Error()}
+		return &apiError{Status: http.StatusNotImplemented, Type: typeServer, Code: "not_implemented",
+			Message: err.Error()}
 	case errors.Is(err, chat.ErrTemplate):
 		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "messages", Message: err.Error()}
 	case errors.Is(err, errGone), errors.Is(err, errSlow), errors.Is(err, context.Canceled):
@@ -118,7 +122,8 @@ func (c *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (c *core) json(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // every value here is made by this package
-		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer is no JSON","type":"server_error","param":null,"code":null}}`)
+		status, b = http.StatusInternalServerError,
+			[]byte(`{"error":{"message":"the answer is no JSON","type":"server_error","param":null,"code":null}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))

@@ -230,7 +230,8 @@ func (o *object) finish() error {
 			shown = shown[:len(shown)-1]
 		}
 	}
-	e := &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: shown, Code: "unknown_parameter", Message: shown + ": this field is unknown"}
+	e := &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: shown, Code: "unknown_parameter",
+		Message: shown + ": this field is unknown"}
 	if known := near.Close(name, o.seen); known != "" {
 		e.Message += "; did you mean " + known + "?"
 	}

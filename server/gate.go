@@ -47,7 +47,8 @@ type waiter struct {
 }
 
 func newGate(room, maxWait, maxTokens int, maxDelay time.Duration) *gate {
-	return &gate{room: room, free: room, maxWait: maxWait, maxTokens: maxTokens, maxDelay: maxDelay, queues: map[string][]*waiter{}}
+	return &gate{room: room, free: room, maxWait: maxWait, maxTokens: maxTokens, maxDelay: maxDelay,
+		queues: map[string][]*waiter{}}
 }
 
 // enter waits for admission of seqs sequences with tokens prompt tokens. The caller must call leave when it is done.

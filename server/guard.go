@@ -114,7 +114,8 @@ func (g *guard) done(w *recorder, r *http.Request, pattern, who string, begin ti
 		pattern = "other"
 	}
 	g.metrics.request(pattern, status)
-	g.cfg.Log.Info("request", "id", requestID(r), "route", pattern, "status", status, "who", who, "ms", time.Since(begin).Milliseconds(), "remote", r.RemoteAddr)
+	g.cfg.Log.Info("request", "id", requestID(r), "route", pattern, "status", status, "who", who, "ms",
+		time.Since(begin).Milliseconds(), "remote", r.RemoteAddr)
 }
 
 // check rejects foreign hosts and origins, and unsupported kinds of bodies.
@@ -132,7 +133,8 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Vary", "Origin")
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid, Message: "compressed request bodies are not read"}
+		return &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid,
+			Message: "compressed request bodies are not read"}
 	}
 	return nil
 }

@@ -23,5 +23,6 @@ func (t *statusRoutes) live(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (t *statusRoutes) version(w http.ResponseWriter, _ *http.Request) {
-	t.json(w, http.StatusOK, map[string]string{"version": t.cfg.Version, "commit": t.cfg.Commit, "go": runtime.Version()})
+	t.json(w, http.StatusOK, map[string]string{"version": t.cfg.Version, "commit": t.cfg.Commit,
+		"go": runtime.Version()})
 }

@@ -40,10 +40,13 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Body: 8 << 20, Header: 64 << 10,
-		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
-		Connections: 1024, Queue: 256, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
-		Cells: 1 << 20, Entries: 1 << 26, Tops: 64,
-		Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32, Ping: 15 * time.Second, Drain: 30 * time.Second,
+		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second,
+		IdleTimeout: 60 * time.Second,
+		Connections: 1024, Queue: 256, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024,
+		Messages: 1024,
+		Cells:    1 << 20, Entries: 1 << 26, Tops: 64,
+		Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32, Ping: 15 * time.Second,
+		Drain: 30 * time.Second,
 	}
 }
 
@@ -54,11 +57,14 @@ func (l *Limits) complete() error {
 		name   string
 		v, def *int
 	}{
-		{"header", &l.Header, &d.Header}, {"connections", &l.Connections, &d.Connections}, {"queue", &l.Queue, &d.Queue}, {"choices", &l.Choices, &d.Choices},
+		{"header", &l.Header, &d.Header}, {"connections", &l.Connections, &d.Connections},
+		{"queue", &l.Queue, &d.Queue}, {"choices", &l.Choices, &d.Choices},
 		{"prompts", &l.Prompts, &d.Prompts}, {"stops", &l.Stops, &d.Stops}, {"stop bytes", &l.StopBytes, &d.StopBytes},
-		{"logprobs", &l.Logprobs, &d.Logprobs}, {"biases", &l.Biases, &d.Biases}, {"messages", &l.Messages, &d.Messages},
+		{"logprobs", &l.Logprobs, &d.Logprobs}, {"biases", &l.Biases, &d.Biases},
+		{"messages", &l.Messages, &d.Messages},
 		{"cells", &l.Cells, &d.Cells}, {"entries", &l.Entries, &d.Entries}, {"tops", &l.Tops, &d.Tops},
-		{"schema depth", &l.SchemaDepth, &d.SchemaDepth}, {"queue tokens", &l.QueueTokens, &d.QueueTokens}, {"max tokens", &l.MaxTokens, &d.MaxTokens},
+		{"schema depth", &l.SchemaDepth, &d.SchemaDepth}, {"queue tokens", &l.QueueTokens, &d.QueueTokens},
+		{"max tokens", &l.MaxTokens, &d.MaxTokens},
 		{"request tokens", &l.RequestTokens, &d.RequestTokens},
 	} {
 		if err := fill(f.name, f.v, *f.def); err != nil {
@@ -69,8 +75,10 @@ func (l *Limits) complete() error {
 		name   string
 		v, def *time.Duration
 	}{
-		{"header timeout", &l.HeaderTimeout, &d.HeaderTimeout}, {"body timeout", &l.BodyTimeout, &d.BodyTimeout}, {"write timeout", &l.WriteTimeout, &d.WriteTimeout},
-		{"idle timeout", &l.IdleTimeout, &d.IdleTimeout}, {"request", &l.Request, &d.Request}, {"wait", &l.Wait, &d.Wait}, {"compile", &l.Compile, &d.Compile},
+		{"header timeout", &l.HeaderTimeout, &d.HeaderTimeout}, {"body timeout", &l.BodyTimeout, &d.BodyTimeout},
+		{"write timeout", &l.WriteTimeout, &d.WriteTimeout},
+		{"idle timeout", &l.IdleTimeout, &d.IdleTimeout}, {"request", &l.Request, &d.Request},
+		{"wait", &l.Wait, &d.Wait}, {"compile", &l.Compile, &d.Compile},
 		{"ping", &l.Ping, &d.Ping}, {"drain", &l.Drain, &d.Drain},
 	} {
 		if err := fill(f.name, f.v, *f.def); err != nil {

@@ -18,8 +18,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	lim := &s.cfg.Limits
 	bounded := newBounded(l, lim.Connections, &s.crowded)
 	srv := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: lim.HeaderTimeout, IdleTimeout: lim.IdleTimeout, MaxHeaderBytes: lim.Header,
-		ConnState: bounded.turn, ConnContext: bounded.keep,
+		Handler: s.handler, ReadHeaderTimeout: lim.HeaderTimeout, IdleTimeout: lim.IdleTimeout,
+		MaxHeaderBytes: lim.Header,
+		ConnState:      bounded.turn, ConnContext: bounded.keep,
 		ErrorLog: log.New(io.Discard, "", 0), // a client's broken handshake is not our error
 	}
 	failed := make(chan error, 1)

@@ -33,24 +33,29 @@ func newMetrics(models *registry) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
 	seconds := func(name, help string, from float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(from, 2, 18)}, []string{"model_name"})
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(from, 2, 18)}, []string{"model_name"})
 	}
 	m := &metrics{
-		requests:  counter("http_requests_total", "HTTP requests by route and status.", "route", "code"),
-		rejected:  counter("requests_rejected_total", "Requests refused before any work.", "reason"),
-		success:   counter("request_success_total", "Answers by the reason they ended.", "model_name", "finished_reason"),
-		cancelled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "requests_cancelled_total", Help: "Requests whose client left or did not read."}),
+		requests: counter("http_requests_total", "HTTP requests by route and status.", "route", "code"),
+		rejected: counter("requests_rejected_total", "Requests refused before any work.", "reason"),
+		success: counter("request_success_total", "Answers by the reason they ended.", "model_name",
+			"finished_reason"),
+		cancelled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "requests_cancelled_total",
+			Help: "Requests whose client left or did not read."}),
 		prompt:    counter("prompt_tokens_total", "Tokens of admitted prompts.", "model_name"),
 		generated: counter("generation_tokens_total", "Tokens generated.", "model_name"),
 		queue:     seconds("request_queue_time_seconds", "Time from arrival to admission.", 1e-4),
 		first:     seconds("time_to_first_token_seconds", "Time from arrival to the first generated token.", 1e-3),
 		between:   seconds("inter_token_latency_seconds", "Time between two tokens of a choice.", 1e-4),
-		perToken:  seconds("request_time_per_output_token_seconds", "Mean time per token after the first, by request.", 1e-4),
-		whole:     seconds("e2e_request_latency_seconds", "Time from arrival to the end.", 1e-3),
+		perToken: seconds("request_time_per_output_token_seconds", "Mean time per token after the first, by request.",
+			1e-4),
+		whole: seconds("e2e_request_latency_seconds", "Time from arrival to the end.", 1e-3),
 	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(m.requests, m.rejected, m.success, m.cancelled, m.prompt, m.generated, m.queue, m.first, m.between, m.perToken, m.whole,
-		load{models}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(m.requests, m.rejected, m.success, m.cancelled, m.prompt, m.generated, m.queue, m.first, m.between,
+		m.perToken, m.whole, load{models}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	return m
 }
@@ -65,11 +70,16 @@ func (m *metrics) request(route string, status int) {
 type load struct{ models *registry }
 
 var (
-	descRunning = prometheus.NewDesc(namespace+"_num_requests_running", "Sequences in the batch.", []string{"model_name"}, nil)
-	descWaiting = prometheus.NewDesc(namespace+"_num_requests_waiting", "Requests and sequences that wait.", []string{"model_name"}, nil)
-	descCache   = prometheus.NewDesc(namespace+"_kv_cache_usage_perc", "Share of the KV pages in use, 0 to 1.", []string{"model_name"}, nil)
-	descHits    = prometheus.NewDesc(namespace+"_prefix_cache_hits_total", "Prompt tokens found in the cache.", []string{"model_name"}, nil)
-	descPreempt = prometheus.NewDesc(namespace+"_num_preemptions_total", "Times a sequence lost its pages to an older one.", []string{"model_name"}, nil)
+	descRunning = prometheus.NewDesc(namespace+"_num_requests_running", "Sequences in the batch.",
+		[]string{"model_name"}, nil)
+	descWaiting = prometheus.NewDesc(namespace+"_num_requests_waiting", "Requests and sequences that wait.",
+		[]string{"model_name"}, nil)
+	descCache = prometheus.NewDesc(namespace+"_kv_cache_usage_perc", "Share of the KV pages in use, 0 to 1.",
+		[]string{"model_name"}, nil)
+	descHits = prometheus.NewDesc(namespace+"_prefix_cache_hits_total", "Prompt tokens found in the cache.",
+		[]string{"model_name"}, nil)
+	descPreempt = prometheus.NewDesc(namespace+"_num_preemptions_total",
+		"Times a sequence lost its pages to an older one.", []string{"model_name"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -77,8 +77,10 @@ func NewModel(src Source) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{ID: src.ID, Arch: src.Model.Config.Arch, Context: src.Model.Config.Context, Slots: e.Slots(), Params: src.Model.Params.Count(), Created: src.Created,
-		Engine: e, Tokenizer: src.Tokenizer, Template: src.Template, config: src.Model.Config, width: src.Model.Config.Dim, first: src.First, eos: e.EOS(), Print: src.Print}
+	m := &Model{ID: src.ID, Arch: src.Model.Config.Arch, Context: src.Model.Config.Context, Slots: e.Slots(),
+		Params: src.Model.Params.Count(), Created: src.Created,
+		Engine: e, Tokenizer: src.Tokenizer, Template: src.Template, config: src.Model.Config,
+		width: src.Model.Config.Dim, first: src.First, eos: e.EOS(), Print: src.Print}
 	for id := range int32(m.Tokenizer.Vocab()) {
 		_, raw := m.spell(id)
 		m.longest = max(m.longest, len(raw))
@@ -96,8 +98,10 @@ func (m *Model) Close() { m.Engine.Close() }
 // normalizer drops more than three quarters of a text. Only such texts are encoded.
 func (m *Model) fits(param, text string) *apiError {
 	if most := 4 * m.longest * m.Context; len(text) > max(most, smallBody) {
-		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param, Code: "context_length_exceeded",
-			Message: fmt.Sprintf("%s has %d bytes, more than the model's context of %d tokens can hold", param, len(text), m.Context), Extra: map[string]any{"n_ctx": m.Context}}
+		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param,
+			Code: "context_length_exceeded",
+			Message: fmt.Sprintf("%s has %d bytes, more than the model's context of %d tokens can hold", param,
+				len(text), m.Context), Extra: map[string]any{"n_ctx": m.Context}}
 	}
 	return nil
 }

@@ -9,8 +9,10 @@ type modelRoutes struct{ *core }
 func (t *modelRoutes) card(m *Model) map[string]any {
 	return map[string]any{
 		"id": m.ID, "object": "model", "created": m.Created.Unix(), "owned_by": "antiphase", "max_model_len": m.Context,
-		"meta": map[string]any{"n_vocab": m.Tokenizer.Vocab(), "n_ctx_train": m.Context, "n_params": m.Params, "arch": m.Arch, "chat": m.Template != nil,
-			"n_layer": m.config.Layers, "n_head": m.config.Heads, "n_maps": m.softmaxes(), "attention_cells": t.cfg.Limits.Cells, "attention_entries": t.cfg.Limits.Entries},
+		"meta": map[string]any{"n_vocab": m.Tokenizer.Vocab(), "n_ctx_train": m.Context, "n_params": m.Params,
+			"arch": m.Arch, "chat": m.Template != nil,
+			"n_layer": m.config.Layers, "n_head": m.config.Heads, "n_maps": m.softmaxes(),
+			"attention_cells": t.cfg.Limits.Cells, "attention_entries": t.cfg.Limits.Entries},
 	}
 }
 
@@ -34,7 +36,8 @@ func (t *modelRoutes) getModel(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	m, err := t.models.find(id)
 	if id == "" || err != nil {
-		t.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Param: "model", Code: "model_not_found", Message: "there is no such model; GET /v1/models lists them"})
+		t.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Param: "model", Code: "model_not_found",
+			Message: "there is no such model; GET /v1/models lists them"})
 		return
 	}
 	t.json(w, http.StatusOK, t.card(m))

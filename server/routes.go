@@ -32,33 +32,40 @@ func newRouter(c *core) *router {
 
 // table lists all routes. A route is protected unless it says otherwise.
 func (t *router) table() []route {
-	text, token, look, embedding := &textRoutes{t.core}, &tokenRoutes{t.core}, &labRoutes{t.core}, &embeddingRoutes{t.core}
+	text, token, look, embedding := &textRoutes{t.core}, &tokenRoutes{t.core}, &labRoutes{t.core},
+		&embeddingRoutes{t.core}
 	models, status, runs := &modelRoutes{t.core}, &statusRoutes{t.core}, &runRoutes{t.core}
 	list := []route{
 		{method: "GET", path: "/v1/models", about: "list the models", handle: models.listModels},
 		{method: "GET", path: "/v1/models/{id...}", about: "describe one model", handle: models.getModel},
 		{method: "POST", path: "/v1/chat/completions", about: "answer a conversation", handle: text.chat},
-		{method: "POST", path: "/v1/completions", about: "continue prompts, or score them with echo and logprobs", handle: text.completions},
+		{method: "POST", path: "/v1/completions", about: "continue prompts, or score them with echo and logprobs",
+			handle: text.completions},
 		{method: "POST", path: "/v1/embeddings", about: "mean-pooled last hidden states", handle: embedding.embeddings},
-		{method: "POST", path: "/v1/attention", about: "attention maps, λ, losses and next tokens of a prompt", handle: look.attention, fields: attentionFields},
+		{method: "POST", path: "/v1/attention", about: "attention maps, λ, losses and next tokens of a prompt",
+			handle: look.attention, fields: attentionFields},
 		{method: "POST", path: "/tokenize", about: "text or messages to token ids", handle: token.tokenize},
 		{method: "POST", path: "/detokenize", about: "token ids to text", handle: token.detokenize},
 		{method: "GET", path: "/tokenizer_info", about: "special tokens and chat template", handle: token.info},
-		{method: "GET", path: "/health", public: true, about: "200 when serving, 503 while loading or draining", handle: status.health},
+		{method: "GET", path: "/health", public: true, about: "200 when serving, 503 while loading or draining",
+			handle: status.health},
 		{method: "GET", path: "/v1/health", public: true, about: "the same", handle: status.health},
 		{method: "GET", path: "/livez", public: true, about: "200 while the process lives", handle: status.live},
-		{method: "GET", path: "/readyz", public: true, about: "200 when requests should be sent here", handle: status.health},
+		{method: "GET", path: "/readyz", public: true, about: "200 when requests should be sent here",
+			handle: status.health},
 		{method: "GET", path: "/metrics", about: "Prometheus metrics", handle: t.metrics.serve},
 		{method: "GET", path: "/version", about: "version and commit", handle: status.version},
 		{method: "GET", path: "/openapi.json", about: "this API, for programs", handle: t.openapi},
 		{method: "GET", path: "/{$}", public: true, about: "the page", handle: t.index},
 	}
 	if t.cfg.Runs != nil {
-		list = append(list, route{method: "GET", path: "/v1/runs", about: "list the runs of the folder", handle: runs.listRuns},
-			route{method: "GET", path: "/v1/runs/{id...}", about: "rows that a run has written beyond a cursor", handle: runs.getRun})
+		list = append(list, route{method: "GET", path: "/v1/runs", about: "list the runs of the folder",
+			handle: runs.listRuns}, route{method: "GET", path: "/v1/runs/{id...}",
+			about: "rows that a run has written beyond a cursor", handle: runs.getRun})
 	}
 	if t.cfg.Page != nil {
-		list = append(list, route{method: "GET", path: "/ui/", public: true, about: "the page's files", handle: t.cfg.Page.ServeHTTP})
+		list = append(list, route{method: "GET", path: "/ui/", public: true, about: "the page's files",
+			handle: t.cfg.Page.ServeHTTP})
 	}
 	return list
 }
@@ -94,7 +101,8 @@ func (t *router) unknown(w http.ResponseWriter, r *http.Request) {
 			Message: fmt.Sprintf("the method is not allowed here; use %s", strings.Join(allow, " or "))})
 		return
 	}
-	t.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Code: "unknown_url", Message: "there is no such route; GET /openapi.json lists them"})
+	t.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Code: "unknown_url",
+		Message: "there is no such route; GET /openapi.json lists them"})
 }
 
 // matches reports whether a pattern of the table matches a path.

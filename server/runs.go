@@ -164,7 +164,8 @@ func (t *runRoutes) samples(id string) []runSample {
 	lines := bytes.Split(b[:n], []byte("\n"))
 	for i := len(lines) - 1; i >= 0 && len(out) < maxSamples; i-- {
 		var v runSample
-		if json.Unmarshal(lines[i], &v) != nil || v.Step < 1 || slices.ContainsFunc(out, func(o runSample) bool { return o.Step == v.Step }) {
+		if json.Unmarshal(lines[i], &v) != nil || v.Step < 1 ||
+			slices.ContainsFunc(out, func(o runSample) bool { return o.Step == v.Step }) {
 			continue // part of a line, or a step that was repeated after a resume
 		}
 		out = append(out, v)

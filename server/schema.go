@@ -44,7 +44,8 @@ func (o *form) format(p *infer.Sampling) func() infer.Constraint {
 		o.refuse("stop", "cannot be used with response_format: it would cut the JSON")
 		return none
 	}
-	g, v, err := o.model.grammars.get(o.model, schema, grammar.Limits{Depth: o.limits.SchemaDepth, Time: o.limits.Compile})
+	g, v, err := o.model.grammars.get(o.model, schema,
+		grammar.Limits{Depth: o.limits.SchemaDepth, Time: o.limits.Compile})
 	var bad *grammar.SchemaError
 	switch {
 	case errors.As(err, &bad):

@@ -102,8 +102,9 @@ func (t *tokenRoutes) info(w http.ResponseWriter, r *http.Request) {
 		}
 		return m.Tokenizer.Token(id)
 	}
-	info := map[string]any{"model": m.ID, "vocab_size": m.Tokenizer.Vocab(), "max_model_len": m.Context, "chat_template": nil,
-		"bos_token": name(m.Tokenizer.BOS()), "eos_token": name(m.Tokenizer.EOS()), "pad_token": name(m.Tokenizer.Pad())}
+	info := map[string]any{"model": m.ID, "vocab_size": m.Tokenizer.Vocab(), "max_model_len": m.Context,
+		"chat_template": nil, "bos_token": name(m.Tokenizer.BOS()), "eos_token": name(m.Tokenizer.EOS()),
+		"pad_token": name(m.Tokenizer.Pad())}
 	if len(m.eos) > 0 {
 		info["eos_token"] = m.Tokenizer.Token(m.eos[0])
 	}

@@ -69,7 +69,8 @@ func checkTools(raw json.RawMessage) (list []json.RawMessage, problem string) {
 				Parameters map[string]any
 			}
 		}
-		if json.Unmarshal(b, &tool) != nil || tool.Type != "function" || tool.Function == nil || !toolName.MatchString(tool.Function.Name) {
+		if json.Unmarshal(b, &tool) != nil || tool.Type != "function" || tool.Function == nil ||
+			!toolName.MatchString(tool.Function.Name) {
 			return nil, `each must be {"type":"function","function":{"name":…}}, with a name of letters, digits, _ and -`
 		}
 	}

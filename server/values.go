@@ -17,7 +17,8 @@ func checkValues(b []byte, l *Limits, models []*Model) error {
 	most := l.Prompts*context + spareValues
 	if n := countValues(b); n > most {
 		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Code: "too_many_values",
-			Message: "the body has more JSON values than any request needs", Extra: map[string]any{"values": n, "limit": most}}
+			Message: "the body has more JSON values than any request needs",
+			Extra:   map[string]any{"values": n, "limit": most}}
 	}
 	return nil
 }

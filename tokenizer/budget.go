@@ -72,7 +72,8 @@ func trialUnits(expr string) []string {
 	units := []string{"a", "A", "1", " ", "\n", ".", "é", "漢", "a ", "a1"}
 	var own []string
 	for _, r := range expr {
-		if len(own) < 8 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r > 127) && !strings.Contains(strings.Join(own, ""), string(r)) {
+		if len(own) < 8 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r > 127) &&
+			!strings.Contains(strings.Join(own, ""), string(r)) {
 			own = append(own, string(r))
 		}
 	}

@@ -59,7 +59,8 @@ func (t parser) parseModel(raw json.RawMessage) error {
 	if t.spec.merges, err = resolveMerges(t.spec.vocab, pairs); err != nil {
 		return err
 	}
-	t.spec.unk, t.spec.fuseUnk, t.spec.byteFallback, t.spec.ignoreMerges = m.Unk, m.FuseUnk, m.ByteFallback, m.IgnoreMerges
+	t.spec.unk, t.spec.fuseUnk, t.spec.byteFallback, t.spec.ignoreMerges = m.Unk, m.FuseUnk, m.ByteFallback,
+		m.IgnoreMerges
 	t.setModel(pairs)
 	return nil
 }
@@ -69,7 +70,8 @@ func (t parser) setVocab(vocab map[string]int64) error {
 	limit, top := maxID(len(vocab)), int64(-1)
 	for tok, id := range vocab {
 		if id < 0 || id > limit {
-			return fmt.Errorf("vocab: id %d of %q is out of range; %d tokens may have ids up to %d", id, tok, len(vocab), limit)
+			return fmt.Errorf("vocab: id %d of %q is out of range; %d tokens may have ids up to %d", id, tok,
+				len(vocab), limit)
 		}
 		top = max(top, id)
 	}
@@ -93,7 +95,8 @@ func (t parser) setVocab(vocab map[string]int64) error {
 // setModel makes the model from t.spec.
 func (t parser) setModel(pairs [][2]string) {
 	t.model = newBPE(t.spec.vocab, t.spec.merges)
-	t.model.fuseUnk, t.model.byteFallback, t.model.ignoreMerges = t.spec.fuseUnk, t.spec.byteFallback, t.spec.ignoreMerges
+	t.model.fuseUnk, t.model.byteFallback, t.model.ignoreMerges = t.spec.fuseUnk, t.spec.byteFallback,
+		t.spec.ignoreMerges
 	if t.spec.unk != nil {
 		if id, ok := t.spec.vocab[*t.spec.unk]; ok {
 			t.model.unk = id
@@ -178,7 +181,8 @@ func (t parser) parseAdded(list []json.RawMessage) error {
 			return fmt.Errorf("added_tokens[%d]: id and content are required", i)
 		}
 		if *a.ID < 0 || *a.ID > limit {
-			return fmt.Errorf("added_tokens[%d]: id %d of %q is out of range; ids up to %d are allowed", i, *a.ID, *a.Content, limit)
+			return fmt.Errorf("added_tokens[%d]: id %d of %q is out of range; ids up to %d are allowed", i, *a.ID,
+				*a.Content, limit)
 		}
 		if *a.Content == "" {
 			continue
@@ -195,7 +199,8 @@ func (t parser) parseAdded(list []json.RawMessage) error {
 			next = int64(id) + 1
 		}
 		if int64(id) != *a.ID {
-			t.notes = append(t.notes, fmt.Sprintf("added token %q has id %d in the file; its place gives it %d", *a.Content, *a.ID, id))
+			t.notes = append(t.notes, fmt.Sprintf("added token %q has id %d in the file; its place gives it %d",
+				*a.Content, *a.ID, id))
 		}
 		t.addToken(addedToken{id, *a.Content, a.SingleWord, a.LStrip, a.RStrip, normalized, a.Special})
 	}

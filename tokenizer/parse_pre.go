@@ -95,7 +95,8 @@ func parsePre(raw json.RawMessage, b *budget) ([]preTokenizer, error) {
 }
 
 // parseEach parses the components of a sequence, or a single component.
-func parseEach[T any](raw json.RawMessage, key string, b *budget, parse func(string, json.RawMessage, *budget) (T, error)) (out []T, err error) {
+func parseEach[T any](raw json.RawMessage, key string, b *budget,
+	parse func(string, json.RawMessage, *budget) (T, error)) (out []T, err error) {
 	err = walk(raw, key, 0, func(kind string, raw json.RawMessage) error {
 		x, err := parse(kind, raw, b)
 		out = append(out, x)

@@ -93,7 +93,8 @@ func (p pattern) replace(s, content string, room int) string {
 			return s
 		}
 		if n := strings.Count(s, p.literal) * (len(content) - len(p.literal)); len(s)+n > room {
-			p.budget.overrun("replacing %q by %q makes more than %d bytes of %d", p.literal, clip(content), room, len(s))
+			p.budget.overrun("replacing %q by %q makes more than %d bytes of %d", p.literal,
+				clip(content), room, len(s))
 			return s
 		}
 		return strings.ReplaceAll(s, p.literal, content)
@@ -109,7 +110,8 @@ func (p pattern) replace(s, content string, room int) string {
 		done = stop
 	})
 	if full {
-		p.budget.overrun("replacing %q by %q makes more than %d bytes of %d", p.re.String(), clip(content), room, len(s))
+		p.budget.overrun("replacing %q by %q makes more than %d bytes of %d", p.re.String(),
+			clip(content), room, len(s))
 		return s
 	}
 	if done == 0 && b.Len() == 0 {

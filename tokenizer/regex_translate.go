@@ -108,7 +108,8 @@ func (t *translator) class() error {
 			t.take(1)
 			return nil
 		case c == '[':
-			return fmt.Errorf("class %q holds another class, which is not supported; write \\[ for the character", t.in[start:])
+			return fmt.Errorf("class %q holds another class, which is not supported; write \\[ for the character",
+				t.in[start:])
 		case c == '\\':
 			t.escape(true)
 		default:

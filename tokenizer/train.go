@@ -76,14 +76,16 @@ func patternPre(pattern string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return canonical(json.RawMessage(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":` + string(p) +
+	return canonical(json.RawMessage(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":` +
+		string(p) +
 		`},"behavior":"Isolated","invert":false},` + byteLevelPlainJSON + `]}`))
 }
 
 // alphabet assigns ids to the specials and the bytes.
 func (sp *spec) alphabet(opt TrainOptions) error {
 	if least := len(opt.Specials) + 256; opt.Vocab < least {
-		return fmt.Errorf("vocabulary of %d is too small: %d specials and 256 bytes need %d", opt.Vocab, len(opt.Specials), least)
+		return fmt.Errorf("vocabulary of %d is too small: %d specials and 256 bytes need %d", opt.Vocab,
+			len(opt.Specials), least)
 	}
 	if opt.Vocab > maxTrained {
 		return fmt.Errorf("vocabulary of %d is too large: at most %d", opt.Vocab, maxTrained)

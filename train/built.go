@@ -33,7 +33,9 @@ func takeSet(dir string, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, *
 	}
 	if got := set.Manifest.Tokenizer; got != tok.Hash() {
 		set.Close()
-		return nil, nil, &data.CorruptError{File: dir, Fault: fmt.Sprintf("built with the tokenizer %.12s, %s is %.12s: name the one it was built with", got, path, tok.Hash())}
+		return nil, nil, &data.CorruptError{File: dir,
+			Fault: fmt.Sprintf("built with the tokenizer %.12s, %s is %.12s: name the one it was built with", got,
+				path, tok.Hash())}
 	}
 	if opt.Built { // its builder has already reported it
 		return tok, set, nil

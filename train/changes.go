@@ -80,7 +80,8 @@ func (t resumer) keepAge(stated json.RawMessage, old recipe.Recipe) {
 		key      string
 		now, was *string
 	}{
-		{"order", &t.recipe.Data.Order, &old.Data.Order}, {"held_out_by", &t.recipe.Data.HeldOutBy, &old.Data.HeldOutBy},
+		{"order", &t.recipe.Data.Order, &old.Data.Order},
+		{"held_out_by", &t.recipe.Data.HeldOutBy, &old.Data.HeldOutBy},
 	} {
 		if keys.Data[k.key] == nil && *k.now != *k.was {
 			t.opt.Say("this run began with data.%s=%s and continues with it", k.key, *k.was)

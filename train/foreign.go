@@ -38,7 +38,8 @@ func foreign(r recipe.Recipe, opt *Options) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("train: %s %w; move it away, or name another run folder", filepath.Join(opt.Dir, name), ErrForeign)
+	return fmt.Errorf("train: %s %w; move it away, or name another run folder",
+		filepath.Join(opt.Dir, name), ErrForeign)
 }
 
 // ownRecipe reports whether a file is a complete recipe as runs write it.

@@ -216,7 +216,8 @@ func (t *run) measureGroups() {
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 func (t *run) result() Result {
-	return Result{Steps: t.state.Step, Loss: t.state.Loss, Valid: t.state.Valid, Resumed: t.resumed, Warnings: t.watch.steps}
+	return Result{Steps: t.state.Step, Loss: t.state.Loss, Valid: t.state.Valid, Resumed: t.resumed,
+		Warnings: t.watch.steps}
 }
 
 // report completes the step's row, writes it and passes it on.

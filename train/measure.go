@@ -70,7 +70,8 @@ func (t trial) flops(c model.Config) float64 {
 }
 
 // time is the shortest of two steps, or of six of the last trial, whose time is not extrapolated.
-func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool, now func() time.Time) (best time.Duration, err error) {
+func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool,
+	now func() time.Time) (best time.Duration, err error) {
 	step := optim.NewStepper(m, o, min(t.micro, t.rows))
 	defer step.Free()
 	n := t.rows * t.tokens

@@ -24,8 +24,9 @@ func MemoryOf(r recipe.Recipe, t device.Types, l Layout) Memory {
 	n := int64(r.Model.PartCount(l.tensor()))
 	weight, master := weightBytes(t, r.Optim.RoundBF16)
 	return Memory{
-		State:       n*weight + n*(master+8)/int64(l.shards()),
-		Activations: int64(r.Model.PartOf(l.tensor()).ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, t, r.Train.Recompute)),
+		State: n*weight + n*(master+8)/int64(l.shards()),
+		Activations: int64(r.Model.PartOf(l.tensor()).ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, t,
+			r.Train.Recompute)),
 	}
 }
 
@@ -57,7 +58,8 @@ func (t *run) memory() error {
 	}
 	why := &tensor.NoMemory{Where: device.IdentityOf(t.opt.Device).Device, Bytes: int(need.Sum()), Free: spare}
 	return fmt.Errorf("train: %w: %.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × %d tokens; %s",
-		why, gib(need.State), gib(need.Activations), micro, r.Train.SeqLen, fitting(r, t.opt.Device.Types(), way, spare))
+		why, gib(need.State), gib(need.Activations), micro, r.Train.SeqLen,
+		fitting(r, t.opt.Device.Types(), way, spare))
 }
 
 // fitting names the smallest change of r that fits into spare bytes.

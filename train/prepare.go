@@ -32,7 +32,8 @@ func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tok
 			return tok, set, err
 		}
 		if built != "" {
-			return nil, nil, &data.CorruptError{File: built, Fault: "not the token set that this run was trained on; restore it, or use another run folder"}
+			return nil, nil, &data.CorruptError{File: built,
+				Fault: "not the token set that this run was trained on; restore it, or use another run folder"}
 		}
 		opt.Say("the token set of this run is not in %s: building it again", opt.Data)
 		return buildSet(ctx, r, opt, tok)
@@ -71,12 +72,14 @@ func (o *Options) place(r recipe.Recipe) string {
 // fits requires an embedding for every id.
 func fits(tok *tokenizer.Tokenizer, r recipe.Recipe) error {
 	if tok.Vocab() > r.Model.Vocab {
-		return fmt.Errorf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", tok.Vocab(), r.Model.Vocab, (tok.Vocab()+63)/64*64)
+		return fmt.Errorf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", tok.Vocab(),
+			r.Model.Vocab, (tok.Vocab()+63)/64*64)
 	}
 	return nil
 }
 
-func buildSet(ctx context.Context, r recipe.Recipe, opt *Options, tok *tokenizer.Tokenizer) (*tokenizer.Tokenizer, *data.Set, error) {
+func buildSet(ctx context.Context, r recipe.Recipe, opt *Options, tok *tokenizer.Tokenizer) (*tokenizer.Tokenizer,
+	*data.Set, error) {
 	if err := build(ctx, r, opt.Data, tok, opt, nil); err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +96,8 @@ func MakeSet(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.To
 	return build(ctx, r, dir, tok, opt, file)
 }
 
-func build(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Tokenizer, opt *Options, file []byte) error {
+func build(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Tokenizer, opt *Options,
+	file []byte) error {
 	src, err := Sources(r)
 	if err != nil {
 		return err
@@ -101,14 +105,17 @@ func build(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Toke
 	for _, s := range Overlaps(r, src) {
 		opt.say("warning: %s", s)
 	}
-	m, err := data.Build(ctx, dir, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, Shares: shares(r),
-		MaxTokens: r.Data.MaxTokens, Tokenizer: file, FS: opt.fs, Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
+	m, err := data.Build(ctx, dir, src, tok,
+		data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, Shares: shares(r),
+			MaxTokens: r.Data.MaxTokens, Tokenizer: file, FS: opt.fs,
+			Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
 	if err != nil {
 		return err
 	}
 	for _, s := range m.Sources {
 		if n := s.Skipped; n != (data.Skipped{}) {
-			opt.say("%s: left out %d documents that are not UTF-8 and %d that are empty, of %d", s.Name, n.NotUTF8, n.Empty, s.Docs+n.NotUTF8+n.Empty)
+			opt.say("%s: left out %d documents that are not UTF-8 and %d that are empty, of %d", s.Name, n.NotUTF8,
+				n.Empty, s.Docs+n.NotUTF8+n.Empty)
 		}
 	}
 	return nil
@@ -128,7 +135,8 @@ func (o *Options) progress(stage string, done, total int64) {
 }
 
 // patterns are the split patterns that a recipe may name, see recipe.Patterns.
-var patterns = map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2}
+var patterns = map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2,
+	"qwen2": tokenizer.PatternQwen2}
 
 // originOf describes everything that a tokenizer is trained on: the settings, the sources and the state of their files.
 func originOf(r recipe.Recipe) ([]byte, error) {

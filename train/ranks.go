@@ -62,7 +62,8 @@ func (t *run) meet() (err error) {
 		return nil
 	}
 	if t.opt.ranks()%n != 0 {
-		return fmt.Errorf("train: %d ranks cannot be divided into models of tp=%d: start a multiple of %d", t.opt.ranks(), n, n)
+		return fmt.Errorf("train: %d ranks cannot be divided into models of tp=%d: start a multiple of %d",
+			t.opt.ranks(), n, n)
 	}
 	if err := t.recipe.Model.CheckSplit(n); err != nil {
 		return fmt.Errorf("train: model: %w", err)

@@ -46,7 +46,9 @@ func OpenRows(dir, set, split string, warn func(string)) (*Rows, error) {
 		return nil, err
 	}
 	if hash != "" && hash != r.set.Manifest.Hash {
-		err = &data.CorruptError{File: set, Fault: fmt.Sprintf("not the token set of this run: its hash is %.12q, the run's %.12q", r.set.Manifest.Hash, hash)}
+		err = &data.CorruptError{File: set,
+			Fault: fmt.Sprintf("not the token set of this run: its hash is %.12q, the run's %.12q",
+				r.set.Manifest.Hash, hash)}
 		return nil, errors.Join(err, r.Close())
 	}
 	if r.split, err = r.set.Split(split); err == nil && split == data.Train {

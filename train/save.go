@@ -139,7 +139,8 @@ func (v *saver) snapshot(must bool) (*snapshot, error) {
 		return nil, err
 	}
 	if len(v.keep) > 0 {
-		s.files = []checkpoint.File{{Name: v.fileName(modelName), Write: weights}, {Name: v.fileName(momentsName), Write: moments}}
+		s.files = []checkpoint.File{{Name: v.fileName(modelName), Write: weights},
+			{Name: v.fileName(momentsName), Write: moments}}
 	}
 	if v.opt.follows() {
 		return s, nil

@@ -84,11 +84,14 @@ func checkRows(sp *data.Split, rows *data.Loader, r recipe.Recipe) error {
 	}
 	want := uint64(r.Train.Steps) * uint64(r.Train.Batch)
 	if have := rows.Left(); want > have {
-		fault := fmt.Sprintf("%d steps of %d rows are %d rows, and the epochs allow %d:", r.Train.Steps, r.Train.Batch, want, have)
+		fault := fmt.Sprintf("%d steps of %d rows are %d rows, and the epochs allow %d:", r.Train.Steps,
+			r.Train.Batch, want, have)
 		for _, p := range sp.Parts() {
-			fault += fmt.Sprintf("\n  %s: %d tokens × %g epochs = %d rows of %d", p.Source, p.Tokens, p.Epochs, int64(float64(p.Tokens)*p.Epochs)/T, T)
+			fault += fmt.Sprintf("\n  %s: %d tokens × %g epochs = %d rows of %d", p.Source, p.Tokens, p.Epochs,
+				int64(float64(p.Tokens)*p.Epochs)/T, T)
 		}
-		return &data.SourceError{Source: "mixture", Fault: fault + fmt.Sprintf("\nset train.steps=%d, or allow more epochs", have/uint64(r.Train.Batch))}
+		return &data.SourceError{Source: "mixture", Fault: fault +
+			fmt.Sprintf("\nset train.steps=%d, or allow more epochs", have/uint64(r.Train.Batch))}
 	}
 	return nil
 }

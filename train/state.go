@@ -124,7 +124,8 @@ func (t resumer) begin() error {
 			return fmt.Errorf("%w: %w", ErrUnlike, err)
 		}
 		if rows, cols := p.Whole(); len(x) != rows*cols {
-			return fmt.Errorf("%w: parameter %q has %d values there, the recipe's model wants %v", ErrUnlike, p.Name, len(x), p.Shape())
+			return fmt.Errorf("%w: parameter %q has %d values there, the recipe's model wants %v", ErrUnlike, p.Name,
+				len(x), p.Shape())
 		}
 		t.model.Params.Set(t.opt.Device, p, p.Take(x))
 	}

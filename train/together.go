@@ -20,7 +20,8 @@ type told struct {
 // failed stores an error in it.
 func (m *told) failed(err error) {
 	if err != nil {
-		m.Failed, m.NoSpace, m.Committed = err.Error(), errors.Is(err, checkpoint.ErrNoSpace), errors.Is(err, checkpoint.ErrCommitted)
+		m.Failed, m.NoSpace, m.Committed = err.Error(), errors.Is(err, checkpoint.ErrNoSpace),
+			errors.Is(err, checkpoint.ErrCommitted)
 	}
 }
 

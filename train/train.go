@@ -217,7 +217,8 @@ func (t *run) open() error {
 	if err := vfs.WriteFile(t.opt.fs, filepath.Join(t.opt.Dir, "recipe.json"), t.recipe.JSON()); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	w, err := metrics.Open(t.opt.fs, filepath.Join(t.opt.Dir, metrics.FileName), t.state.Step, t.watch.seen, func(s string) { t.opt.Say("warning: %s", s) })
+	w, err := metrics.Open(t.opt.fs, filepath.Join(t.opt.Dir, metrics.FileName), t.state.Step, t.watch.seen,
+		func(s string) { t.opt.Say("warning: %s", s) })
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}

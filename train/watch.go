@@ -50,10 +50,12 @@ func (w *watch) judge(r *Row, say func(string, ...any)) {
 	w.seen(r)
 	r.Warnings = w.steps
 	if fresh&metrics.LambdaRange != 0 {
-		say("warning: step %d: λ from %.2f to %.2f, outside [%g, %g]", r.Step, r.LambdaMin, r.LambdaMax, float64(lambdaLow), lambdaHigh)
+		say("warning: step %d: λ from %.2f to %.2f, outside [%g, %g]", r.Step, r.LambdaMin, r.LambdaMax,
+			float64(lambdaLow), lambdaHigh)
 	}
 	if fresh&metrics.GradientSpike != 0 {
-		say("warning: step %d: gradient norm %.3g, more than %d times its running median of %.3g", r.Step, r.GradNorm, normTimes, norm)
+		say("warning: step %d: gradient norm %.3g, more than %d times its running median of %.3g", r.Step, r.GradNorm,
+			normTimes, norm)
 	}
 	if fresh&metrics.LossSpike != 0 {
 		say("warning: step %d: loss %.4f, its running median is %.4f", r.Step, r.Loss, loss)

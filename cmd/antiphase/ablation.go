@@ -86,7 +86,8 @@ func (f *ablationFlags) run(ctx context.Context, a *app) error {
 	}
 	defer d.Close()
 	t := recipes[0].Train
-	out := &report.Ablation{Arch: f.arch, Size: f.size, Steps: t.Steps, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen)}
+	out := &report.Ablation{Arch: f.arch, Size: f.size, Steps: t.Steps,
+		Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen)}
 	for i, row := range rows {
 		if !a.quiet {
 			fmt.Fprintln(a.err, "\n"+a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
@@ -118,7 +119,8 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 		return r, err
 	}
 	if row.Change(&r.Model); r.Model.Heads < 1 || r.Model.FFN < 1 {
-		return r, fmt.Errorf("%s is too small for this ablation: %d heads, MLP of width %d", f.size, r.Model.Heads, r.Model.FFN)
+		return r, fmt.Errorf("%s is too small for this ablation: %d heads, MLP of width %d", f.size,
+			r.Model.Heads, r.Model.FFN)
 	}
 	if len(f.data) > 0 {
 		if r.Data.Sources, err = parseSources(f.data); err != nil {
@@ -146,15 +148,17 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 }
 
 // row runs the task lm with a trained model on the held-out text that all share.
-func (f *ablationFlags) row(ctx context.Context, a *app, d device.Device, r recipe.Recipe, row eval.Ablation) (*report.AblationRow, error) {
+func (f *ablationFlags) row(ctx context.Context, a *app, d device.Device, r recipe.Recipe,
+	row eval.Ablation) (*report.AblationRow, error) {
 	target, err := (&evalFlags{batch: 16}).target(a, d, row.Name, filepath.Join(f.dir, row.Name))
 	if err != nil {
 		return nil, err
 	}
 	defer target.LM.(*eval.Subject).Model.Free()
-	lm := task.Named("lm").With(map[string]string{"text": "set:" + filepath.Join(f.dir, "data"), "pieces": "256", "length": fmt.Sprint(r.Train.SeqLen)})
-	ev, err := eval.Run(ctx, []eval.Target{target}, []eval.Task{lm}, eval.Options{Seed: 1, Shots: -1, Output: filepath.Join(f.dir, "eval"),
-		Machine: machine(d), Commit: version()})
+	lm := task.Named("lm").With(map[string]string{"text": "set:" + filepath.Join(f.dir, "data"), "pieces": "256",
+		"length": fmt.Sprint(r.Train.SeqLen)})
+	ev, err := eval.Run(ctx, []eval.Target{target}, []eval.Task{lm},
+		eval.Options{Seed: 1, Shots: -1, Output: filepath.Join(f.dir, "eval"), Machine: machine(d), Commit: version()})
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,8 @@ func filled(c *cobra.Command) (err error) {
 func oneText(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usage(fmt.Errorf("%s: is %d arguments, want one; quote it: %s %q", name, len(args), c.CommandPath(), strings.Join(args, " ")))
+			return usage(fmt.Errorf("%s: is %d arguments, want one; quote it: %s %q", name, len(args), c.CommandPath(),
+				strings.Join(args, " ")))
 		}
 		return nil
 	}

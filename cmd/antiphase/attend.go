@@ -120,7 +120,8 @@ func (f *attendFlags) run(ctx context.Context, a *app, given bool) error {
 }
 
 // attendModel adds a model to the page. Interventions are computed for the first one only.
-func attendModel(ctx context.Context, a *app, d device.Device, page *lab.File, spec, text string, cells int, first bool) error {
+func attendModel(ctx context.Context, a *app, d device.Device, page *lab.File, spec, text string, cells int,
+	first bool) error {
 	name, dir := servedName(spec)
 	if err := server.CheckID(name); err != nil {
 		return usage(fmt.Errorf("--model: %w; NAME=FOLDER gives another", err))

@@ -39,7 +39,8 @@ func benchVerb(a *app) *cobra.Command {
 	p.BoolVar(&f.save, "save", false, "append the rows to "+filepath.Join("results", "bench"))
 	p.IntVar(&f.reps, "reps", 10, "measured repetitions")
 	p.IntVar(&f.warmup, "warmup", 3, "unmeasured repetitions before them")
-	c.AddCommand(benchGemmVerb(a, &f), benchAttentionVerb(a, &f), benchTrainVerb(a, &f), benchDecodeVerb(a, &f), benchServeVerb(a, &f))
+	c.AddCommand(benchGemmVerb(a, &f), benchAttentionVerb(a, &f), benchTrainVerb(a, &f), benchDecodeVerb(a, &f),
+		benchServeVerb(a, &f))
 	return c
 }
 
@@ -80,7 +81,8 @@ func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
 	c.Flags().IntVar(&t.Batch, "batch", 0, "sequences per step; 0 uses the recipe's micro-batch")
 	c.Flags().IntVar(&t.Micro, "micro", 0, "sequences per micro-batch; 0 uses the whole step")
 	c.Flags().BoolVar(&t.Forward, "forward", false, "measure only the forward pass with losses")
-	c.Flags().StringVar((*string)(&t.Recompute), "recompute", "", "activations recomputed in the backward pass: off, attention or blocks (default: the recipe's)")
+	c.Flags().StringVar((*string)(&t.Recompute), "recompute", "",
+		"activations recomputed in the backward pass: off, attention or blocks (default: the recipe's)")
 	c.Flags().IntVar(&f.reps, "steps", 10, "measured steps; same as --reps")
 	c.Flags().BoolVar(&t.Ops, "ops", false, "also run steps op by op and list the time of each op")
 	return c
@@ -106,7 +108,8 @@ func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
 			}
 			products, err := parseShapes(shapes)
 			if err == nil && len(products) > 0 {
-				err = idle(c.Flags(), "with --shape, which names the products", "size", "arch", "head", "vocab", "tokens", "rows")
+				err = idle(c.Flags(), "with --shape, which names the products", "size", "arch", "head", "vocab",
+					"tokens", "rows")
 			}
 			if err != nil {
 				return err
@@ -127,7 +130,8 @@ func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
 	geometryFlags(c, &o.Geometry, &sizes, &archs, layer.Archs()[0].Name)
 	c.Flags().IntVar(&o.Tokens, "tokens", 0, "rows of the training products; 0 takes the recipe's micro-batch")
 	c.Flags().IntSliceVar(&o.Rows, "rows", []int{1, 8, 64}, "rows of the decoding products")
-	c.Flags().StringSliceVar(&shapes, "shape", nil, "products of these rows × outputs × inputs instead, such as 1024x768x3072")
+	c.Flags().StringSliceVar(&shapes, "shape", nil,
+		"products of these rows × outputs × inputs instead, such as 1024x768x3072")
 	return c
 }
 
@@ -290,7 +294,8 @@ func (f *benchFlags) measure(a *app, run func(b *bench.Config, emit func(bench.R
 	b.Warmup, b.Reps, b.Say = f.warmup, f.reps, a.note
 	a.note("%s", d.Name())
 	rows := []bench.Row{}
-	stamp := bench.Stamp{Commit: version(), Time: time.Now().UTC().Truncate(time.Second), Command: strings.Join(os.Args[1:], " "),
+	stamp := bench.Stamp{Commit: version(), Time: time.Now().UTC().Truncate(time.Second),
+		Command: strings.Join(os.Args[1:], " "),
 		Machine: bench.Machine{Device: d.Name(), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU()}}
 	err = run(b, func(r bench.Row) {
 		r.Stamp = stamp
@@ -331,12 +336,14 @@ func newBenchConfig(a *app, d device.Device) *bench.Config {
 	threads := workers(a)
 	b.WeightBytes = map[cpu.Precision]float64{cpu.FP32: 4, cpu.BF16: 2, cpu.Int8: 1}[c.Precision()]
 	turn, read := ceilingTime, ceilingBytes
-	b.Product = bench.Ceiling{Name: fmt.Sprintf("%s in registers, %d threads", name, threads), Unit: bench.UnitFLOPs, Run: func() (float64, error) {
-		x, err := cpu.Peak(name, threads, turn)
-		return x / 1e12, err
-	}}
-	b.Bandwidth = bench.Ceiling{Name: fmt.Sprintf("read of %d MiB, %d threads", read>>20, threads), Unit: bench.UnitBytes, Run: func() (float64, error) {
-		return cpu.ReadBandwidth(read, threads, 5*turn) / 1e9, nil
-	}}
+	b.Product = bench.Ceiling{Name: fmt.Sprintf("%s in registers, %d threads", name, threads), Unit: bench.UnitFLOPs,
+		Run: func() (float64, error) {
+			x, err := cpu.Peak(name, threads, turn)
+			return x / 1e12, err
+		}}
+	b.Bandwidth = bench.Ceiling{Name: fmt.Sprintf("read of %d MiB, %d threads", read>>20, threads),
+		Unit: bench.UnitBytes, Run: func() (float64, error) {
+			return cpu.ReadBandwidth(read, threads, 5*turn) / 1e9, nil
+		}}
 	return b
 }

@@ -56,13 +56,15 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 	fl.StringVar(&o.URL, "url", "http://127.0.0.1:8080", "base URL of the server, without /v1")
 	fl.StringVar(&o.Model, "served-model", "", "model name in requests; empty uses the server's first")
 	fl.Float64Var(&o.Rate, "rate", 1, "requests per second; 0 sends all at once")
-	fl.IntVar(&o.Concurrency, "concurrency", 0, "keep this many requests open and send the next when one is answered, instead of --rate")
+	fl.IntVar(&o.Concurrency, "concurrency", 0,
+		"keep this many requests open and send the next when one is answered, instead of --rate")
 	fl.IntVar(&o.Requests, "requests", 100, "number of requests")
 	fl.StringVar(&prompt, "prompt", "64", "prompt tokens: a number, LOW..HIGH or @FILE")
 	fl.StringVar(&output, "output", "32", "answer tokens: a number, LOW..HIGH or @FILE")
 	fl.IntVar(&o.Vocab, "vocab", 256, "prompts are random ids below this number")
 	fl.DurationVar(&o.Deadline, "deadline", 10*time.Second, "answers within this time count as goodput")
-	fl.BoolVar(&o.IgnoreEOS, "ignore-eos", true, "request answers of full length; OpenAI's own server rejects the field")
+	fl.BoolVar(&o.IgnoreEOS, "ignore-eos", true,
+		"request answers of full length; OpenAI's own server rejects the field")
 	fl.Uint64Var(&o.Seed, "seed", 1, "random seed of arrivals, lengths and ids")
 	fl.StringVarP(&own.model, "model", "m", "", "serve this model here and compare the server with its engine: a run folder, a checkpoint or a Hugging Face folder")
 	fl.IntSliceVar(&own.batch, "batch", []int{1, 32}, "with --model: concurrent requests")
@@ -84,7 +86,8 @@ func (f *benchFlags) present(a *app, url string, r *bench.ServeResult) (err erro
 
 // servedApart rejects flags that cannot be combined, and flags of the other benchmarks.
 func servedApart(fl *pflag.FlagSet) error {
-	for _, pair := range [][]string{{"model", "url", "rate", "requests", "served-model", "vocab", "deadline", "ignore-eos", "concurrency"}, {"concurrency", "rate"}} {
+	for _, pair := range [][]string{{"model", "url", "rate", "requests", "served-model", "vocab", "deadline",
+		"ignore-eos", "concurrency"}, {"concurrency", "rate"}} {
 		for _, name := range pair[1:] {
 			if fl.Changed(pair[0]) && fl.Changed(name) {
 				return usage(fmt.Errorf("--%s: cannot be combined with --%s", name, pair[0]))

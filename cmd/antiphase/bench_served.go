@@ -34,7 +34,8 @@ func (f *benchFlags) served(a *app, c *cobra.Command, own *servedFlags, prompt, 
 		return usage(fmt.Errorf("--output: is %q, must be one number of at least 2 with --model", output))
 	}
 	if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || slices.Max(o.Batch) > 1024 || f.reps < 1 {
-		return usage(fmt.Errorf("--batch and --reps: are %v and %d, must be positive, and a batch at most 1024", o.Batch, f.reps))
+		return usage(fmt.Errorf("--batch and --reps: are %v and %d, must be positive, and a batch at most 1024",
+			o.Batch, f.reps))
 	}
 	slots := slices.Max(o.Batch)
 	flags := &serveFlags{models: []string{own.model}, limits: server.DefaultLimits()}
@@ -46,7 +47,8 @@ func (f *benchFlags) served(a *app, c *cobra.Command, own *servedFlags, prompt, 
 	}
 	m := models[0]
 	if o.Prompt+o.Output > m.Context {
-		return usage(fmt.Errorf("--prompt and --output: %d and %d tokens do not fit the context of %d", o.Prompt, o.Output, m.Context))
+		return usage(fmt.Errorf("--prompt and --output: %d and %d tokens do not fit the context of %d", o.Prompt,
+			o.Output, m.Context))
 	}
 	s, err := server.New(server.Config{Limits: flags.limits})
 	if err == nil {

@@ -44,7 +44,8 @@ all commands.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(a) },
 	}
-	c.Flags().StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
+	c.Flags().StringVarP(&f.model, "model", "m", "",
+		"run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	c.Flags().StringVar(&f.template, "chat-template", "", "a Jinja file instead of the model's own template")
 	c.Flags().StringVar(&f.system, "system", "", "system message")
 	c.Flags().BoolVar(&f.raw, "raw", false, "ignore the chat template and continue text")
@@ -204,7 +205,8 @@ func chatTemplate(l *loaded) (*chat.Template, error) {
 // specialTexts are the special tokens by their names in templates.
 func (l *loaded) specialTexts() map[string]string {
 	m := map[string]string{}
-	for name, find := range map[string]func() (int32, bool){"bos_token": l.Tokenizer.BOS, "eos_token": l.Tokenizer.EOS, "pad_token": l.Tokenizer.Pad} {
+	for name, find := range map[string]func() (int32, bool){"bos_token": l.Tokenizer.BOS, "eos_token": l.Tokenizer.EOS,
+		"pad_token": l.Tokenizer.Pad} {
 		if id, ok := find(); ok {
 			m[name] = l.Tokenizer.Token(id)
 		}
@@ -303,7 +305,8 @@ func (r *repl) set(w []string) error {
 		return errors.New("/set: want a name and a value, as in /set temperature 0.7")
 	}
 	p := r.f.Sampling
-	targets := map[string]any{"temperature": &p.Temperature, "top-k": &p.TopK, "top-p": &p.TopP, "min-p": &p.MinP, "max-tokens": &p.MaxTokens, "seed": &p.Seed}
+	targets := map[string]any{"temperature": &p.Temperature, "top-k": &p.TopK, "top-p": &p.TopP, "min-p": &p.MinP,
+		"max-tokens": &p.MaxTokens, "seed": &p.Seed}
 	t, ok := targets[w[0]]
 	if !ok {
 		return fmt.Errorf("/set: %q is not one of temperature, top-k, top-p, min-p, max-tokens, seed", w[0])

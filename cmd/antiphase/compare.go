@@ -162,7 +162,8 @@ func (f *compareFlags) given(fl *pflag.FlagSet) error {
 }
 
 // runExperiment runs an experiment with progress on stderr.
-func runExperiment(ctx context.Context, a *app, spec *experiment.Spec, opt experiment.Options) ([]experiment.Row, error) {
+func runExperiment(ctx context.Context, a *app, spec *experiment.Spec,
+	opt experiment.Options) ([]experiment.Row, error) {
 	line := newWorkLine(a)
 	defer line.end()
 	opt.Kind, opt.Precision = computes(opt.Devices[0])

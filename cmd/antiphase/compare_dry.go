@@ -57,7 +57,8 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 			}
 			list = append(list, row)
 			_, flops := r.Recipe.Model.FLOPs(r.Recipe.Train.SeqLen)
-			speeds = append(speeds, experiment.Speed{Size: r.Size, Arch: r.Arch, FLOPs: flops, Seconds: row.Seconds / float64(row.Tokens)})
+			speeds = append(speeds, experiment.Speed{Size: r.Size, Arch: r.Arch, FLOPs: flops,
+				Seconds: row.Seconds / float64(row.Tokens)})
 		}
 		for k := range list {
 			if list[k].Size == r.Size && list[k].Arch == r.Arch {
@@ -95,8 +96,8 @@ func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, w
 			r.Bytes), total+float64(open)*r.Seconds
 	}
 	if f.json {
-		return a.json(map[string]any{"runs": runs, "finished": finished, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens,
-			"bytes":            most * f.jobs,
+		return a.json(map[string]any{"runs": runs, "finished": finished, "tuning_runs": f.spec.TuningRuns(),
+			"tokens": tokens, "bytes": most * f.jobs,
 			"training_seconds": total, "device": d.Name(), "rows": list, "warnings": warnings})
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)

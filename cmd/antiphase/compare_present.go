@@ -16,7 +16,8 @@ func presentExperiment(a *app, opt *experiment.Options, rows []experiment.Row, a
 	}
 	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
 	printVerdicts(a, p.Experiment)
-	a.note("\n%s and %s: %d rows", filepath.Join(opt.Dir, "report.html"), filepath.Join(opt.Dir, "rows.jsonl"), len(rows))
+	a.note("\n%s and %s: %d rows", filepath.Join(opt.Dir, "report.html"),
+		filepath.Join(opt.Dir, "rows.jsonl"), len(rows))
 	for _, n := range p.Experiment.Next {
 		a.note("  %s", n)
 	}

@@ -12,8 +12,8 @@ import (
 var computeFlags = []string{"device", "threads", "precision", "kv-cache"}
 
 // computing are the verbs that open a device.
-var computing = []string{"speedrun", "train", "generate", "chat", "logits", "show", "bench", "doctor", "eval", "ablation",
-	"serve", "attend", "compare"}
+var computing = []string{"speedrun", "train", "generate", "chat", "logits", "show", "bench", "doctor",
+	"eval", "ablation", "serve", "attend", "compare"}
 
 // listing are their subcommands that do not.
 var listing = []string{"ls", "presets"}
@@ -41,7 +41,8 @@ type notComputing struct {
 }
 
 func (n notComputing) Error() string {
-	return fmt.Sprintf("--%s: %s does not compute; leave it out (it is for %s)", n.flag, n.c.CommandPath(), strings.Join(computing, ", "))
+	return fmt.Sprintf("--%s: %s does not compute; leave it out (it is for %s)", n.flag, n.c.CommandPath(),
+		strings.Join(computing, ", "))
 }
 
 // Set rejects the flag; String and Type make it a flag.

@@ -183,8 +183,8 @@ func openStoredRun(a *app, dir string) (*stored, error) {
 	if err != nil {
 		return nil, badInput{errors.Join(fmt.Errorf("%s: %w", s.Checkpoint.Dir, err), f.Close())}
 	}
-	t := &stored{Config: s.Recipe.Model, Values: f.Float32s, Tokenizer: s.Tokenizer, Manners: ask, Saved: s, Dir: s.Checkpoint.Dir, Kind: kindRun,
-		DTypes: map[string]int64{}, close: f.Close}
+	t := &stored{Config: s.Recipe.Model, Values: f.Float32s, Tokenizer: s.Tokenizer, Manners: ask, Saved: s,
+		Dir: s.Checkpoint.Dir, Kind: kindRun, DTypes: map[string]int64{}, close: f.Close}
 	for _, info := range f.Infos() {
 		t.DTypes[string(info.DType)] += info.End - info.Begin
 		t.Bytes += info.End - info.Begin
@@ -197,7 +197,8 @@ func storedHF(dir string) (*stored, error) {
 	if err != nil {
 		return nil, badInput{err}
 	}
-	t := &stored{Config: f.Config, Values: f.Values(), Manners: manners{f.Tokens(), f.Generation, -1}, Folder: f, Dir: dir, Kind: kindHF, close: f.Close}
+	t := &stored{Config: f.Config, Values: f.Values(), Manners: manners{f.Tokens(), f.Generation, -1}, Folder: f,
+		Dir: dir, Kind: kindHF, close: f.Close}
 	t.DTypes = f.DTypes()
 	for _, n := range t.DTypes {
 		t.Bytes += n

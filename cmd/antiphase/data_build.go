@@ -58,7 +58,8 @@ func (f *dataBuildFlags) run(ctx context.Context, a *app, args []string) error {
 		}
 	}
 	l := a.newLine()
-	opt := train.Options{Say: func(format string, args ...any) { l.end(); a.note(format, args...) }, Progress: func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }}
+	opt := train.Options{Say: func(format string, args ...any) { l.end(); a.note(format, args...) },
+		Progress: func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }}
 	err = train.MakeSet(ctx, r, f.out, tok, &opt)
 	l.end()
 	if err != nil {

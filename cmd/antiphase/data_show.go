@@ -116,7 +116,8 @@ func (f *dataShowFlags) run(a *app, dir string) (err error) {
 		return err
 	}
 	return writeWhole(f.out, func(w io.Writer) error {
-		header := []int32{rowsMagic, 1, int32(f.first), int32(f.last - f.first + 1), int32(r.B), int32(r.T), 3, int32(r.Recipe.Model.Vocab)}
+		header := []int32{rowsMagic, 1, int32(f.first), int32(f.last - f.first + 1), int32(r.B), int32(r.T), 3,
+			int32(r.Recipe.Model.Vocab)}
 		if err := binary.Write(w, binary.LittleEndian, header); err != nil {
 			return err
 		}
@@ -199,7 +200,8 @@ func (f *dataShowFlags) shown(r *train.Rows, step int) shownStep {
 	s := shownStep{Step: step, Rows: f.rows(r)}
 	for _, row := range s.Rows {
 		lo, hi := row*r.T, (row+1)*r.T
-		s.IDs, s.Targets, s.Starts = append(s.IDs, r.IDs[lo:hi]), append(s.Targets, r.Targets[lo:hi]), append(s.Starts, r.Starts[lo:hi])
+		s.IDs, s.Targets, s.Starts = append(s.IDs, r.IDs[lo:hi]), append(s.Targets, r.Targets[lo:hi]),
+			append(s.Starts, r.Starts[lo:hi])
 		if r.Tokenizer != nil {
 			s.Text = append(s.Text, r.Tokenizer.Decode(r.IDs[lo:hi], false))
 		}

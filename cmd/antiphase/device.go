@@ -84,14 +84,16 @@ func (a *app) openTraining() (device.Device, error) {
 // openCPU opens the CPU, whose caches have the precision of its products.
 func (a *app) openCPU(p cpu.Precision) (device.Device, error) {
 	if a.kvCache != "auto" {
-		return nil, usage(fmt.Errorf("--kv-cache: %s needs --device cuda; the CPU keeps keys and values as it computes", a.kvCache))
+		return nil, usage(fmt.Errorf("--kv-cache: %s needs --device cuda; the CPU keeps keys and values as it computes",
+			a.kvCache))
 	}
 	return cpu.New(cpu.Options{Threads: a.threads, Precision: p}), nil
 }
 
 // openCUDA opens a GPU; kernels that must be built show as progress.
 func (a *app) openCUDA(ordinal int) (device.Device, error) {
-	d, err := cuda.Open(ordinal, cuda.Options{ByteCache: a.kvCache == "int8", Progress: func(s string) { a.note("%s", s) }})
+	d, err := cuda.Open(ordinal, cuda.Options{ByteCache: a.kvCache == "int8",
+		Progress: func(s string) { a.note("%s", s) }})
 	if err != nil {
 		return nil, err // a nil *cuda.Device must not become a device.Device
 	}

@@ -49,7 +49,8 @@ func runDoctor(a *app, asJSON bool) error {
 		{"matrix product", fmt.Sprintf("%s (%s)", rateText(train.MeasurePeak(d)), d.Types().Act)},
 		{"peak", peakFact(a, d)},
 	}
-	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv + " picks another"})
+	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv +
+		" picks another"})
 	facts = append(facts, fact{"cuda", cudaFact()})
 	if asJSON {
 		out := map[string][]string{}

@@ -83,7 +83,8 @@ func alike(list []eval.Target) error {
 		}
 		if c := o.LM.(*eval.Subject).Model.Config; t.Group != "" && c != s.Model.Config {
 			return usage(fmt.Errorf("--model: the group %s has models of different shape: %s is %s of %d parameters, %s is %s of %d; a group is of models that differ in their training seed",
-				t.Group, o.Name, c.Arch, o.LM.(*eval.Subject).Model.Params.Count(), t.Name, s.Model.Config.Arch, s.Model.Params.Count()))
+				t.Group, o.Name, c.Arch, o.LM.(*eval.Subject).Model.Params.Count(), t.Name, s.Model.Config.Arch,
+				s.Model.Params.Count()))
 		}
 	}
 	return nil

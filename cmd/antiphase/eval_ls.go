@@ -26,7 +26,8 @@ func evalListVerb(a *app) *cobra.Command {
 			return listTasks(a, all, asJSON)
 		},
 	}
-	c.Flags().StringArrayVar(&paths, "task-files", nil, "add the tasks of a YAML file or of a folder of them (repeatable)")
+	c.Flags().StringArrayVar(&paths, "task-files", nil,
+		"add the tasks of a YAML file or of a folder of them (repeatable)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -60,7 +61,8 @@ func listTasks(a *app, all []eval.Task, asJSON bool) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TASK\tGROUP\tVERSION\tSHOTS\tMEASURES\t")
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Name, r.Group, r.Version, r.Shots, strings.Join(r.Measures, " "), r.Doc)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Name, r.Group, r.Version, r.Shots,
+			strings.Join(r.Measures, " "), r.Doc)
 	}
 	fmt.Fprintln(w, "\nSETTING\tDEFAULT\t\t\t\t")
 	shown := map[string]bool{}

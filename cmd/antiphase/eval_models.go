@@ -80,7 +80,8 @@ func (f *evalFlags) target(a *app, d device.Device, name, path string) (eval.Tar
 		if ok {
 			e.Parallel = f.parallel
 		}
-		return eval.Target{Model: eval.Model{Name: name, Hash: path, Context: f.context, Device: "endpoint"}, LM: e}, err
+		return eval.Target{Model: eval.Model{Name: name, Hash: path, Context: f.context, Device: "endpoint"}, LM: e},
+			err
 	}
 	l, err := a.load(d, path)
 	if err != nil {
@@ -107,7 +108,8 @@ func converse(t *eval.Target, l *loaded) error {
 		return badInput{fmt.Errorf("--apply-chat-template: %w", err)}
 	}
 	render := func(prompt string) (string, error) {
-		return template.Render(chat.Conversation{Messages: []chat.Message{{Role: "user", Content: prompt}}, Generate: true})
+		return template.Render(chat.Conversation{Messages: []chat.Message{{Role: "user", Content: prompt}},
+			Generate: true})
 	}
 	if _, err := render("Hello"); err != nil {
 		return badInput{fmt.Errorf("--apply-chat-template: %s: %w", l.Dir, err)}
@@ -124,7 +126,8 @@ func newSubject(a *app, d device.Device, name, hash string, l *loaded, batch int
 		s.First = &l.Manners.First
 	}
 	kind, precision := computes(d)
-	return eval.Target{LM: s, Model: eval.Model{Name: name, Hash: hash, Context: l.Model.Config.Context, Precision: precision, Device: kind, Threads: a.threads, Tokens: l.Tokens}}
+	return eval.Target{LM: s, Model: eval.Model{Name: name, Hash: hash, Context: l.Model.Config.Context,
+		Precision: precision, Device: kind, Threads: a.threads, Tokens: l.Tokens}}
 }
 
 // computes is what can change a number: the kind of device, with its instruction set or generation, and its precision.

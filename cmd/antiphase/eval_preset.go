@@ -46,7 +46,8 @@ func (f *evalFlags) choose(a *app) (chosen, error) {
 			return nil, err
 		}
 		if f.scale == "paper" {
-			a.note("%s at the published settings; --scale fit asks what suits a context of %d tokens", f.preset, context)
+			a.note("%s at the published settings; --scale fit asks what suits a context of %d tokens",
+				f.preset, context)
 		} else {
 			a.note("%s at the scale of a context of %d tokens: not the published settings", f.preset, context)
 		}

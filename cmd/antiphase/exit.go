@@ -74,7 +74,8 @@ func oneLine(text string) string {
 
 // wrongPath reports whether a path cannot be used: it does not exist, is of another kind, or is not a valid path.
 func wrongPath(err error) bool {
-	return slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrExist, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrTooLarge},
+	return slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrExist, syscall.ENOTDIR, syscall.EISDIR,
+		syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrTooLarge},
 		func(kind error) bool { return errors.Is(err, kind) })
 }
 
@@ -100,7 +101,8 @@ func exitCode(err error) int {
 		strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
 	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.As(err, new(*tokenizer.FormatError)),
-		errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer),
+		errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable),
+		errors.Is(err, checkpoint.ErrNewer),
 		errors.Is(err, checkpoint.ErrNone), wrongPath(err):
 		return exitBadInput
 	}

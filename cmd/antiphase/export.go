@@ -26,7 +26,8 @@ type exportFlags struct {
 }
 
 func (f *exportFlags) flags(fl *pflag.FlagSet) {
-	fl.StringVar(&f.class, "class", "auto", "transformers class: auto, llama, diffllama or antiphase (includes its own Python code)")
+	fl.StringVar(&f.class, "class", "auto",
+		"transformers class: auto, llama, diffllama or antiphase (includes its own Python code)")
 	fl.StringVar(&f.dtype, "dtype", "float32", "weights as float32, bfloat16 or float16")
 	fl.StringVar(&f.shard, "max-shard-size", "5GB", "split weights larger than this into several files")
 	fl.StringVar(&f.chat, "chat-template", "", "Jinja file to include as chat_template.jinja")
@@ -144,8 +145,8 @@ func apart(source, from, dir string) error {
 }
 
 // carried are the files copied unchanged between Hugging Face folders.
-var carried = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
-	"chat_template.jinja", "README.md", "LICENSE"}
+var carried = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+	"tokenizer.model", "chat_template.jinja", "README.md", "LICENSE"}
 
 const (
 	maxCarried     = 1 << 28
@@ -203,7 +204,8 @@ func (s *stored) card(class hf.Class) *hf.Card {
 	}
 	fact("architecture", "%s", c.Arch)
 	fact("parameters", "%d", model.Table(c).Count())
-	fact("shape", "%d layers of width %d, %d heads in %d groups of %d, inner width %d", c.Layers, c.Dim, c.Heads, c.KVHeads, c.HeadDim, c.FFN)
+	fact("shape", "%d layers of width %d, %d heads in %d groups of %d, inner width %d", c.Layers, c.Dim, c.Heads,
+		c.KVHeads, c.HeadDim, c.FFN)
 	fact("context", "%d tokens", c.Context)
 	fact("vocabulary", "%d", c.Vocab)
 	if s.Saved == nil || s.Saved.State.Step == 0 { // imported weights
@@ -230,5 +232,6 @@ func (s *stored) card(class hf.Class) *hf.Card {
 
 // dtypeList names the stored types, the one with the most bytes first, equals by name.
 func dtypeList(m map[string]int64) []string {
-	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(m),
+		func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 }

@@ -65,7 +65,8 @@ func (f *trainFlags) begun() (r recipe.Recipe, ok bool) {
 	if found, _ := vfs.Glob(vfs.OS{}, filepath.Join(dir, "checkpoints"), "step-*"); len(found) == 0 {
 		return r, false
 	}
-	if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil || r.Train.From != f.from || f.arch != "" && f.arch != r.Model.Arch {
+	if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil || r.Train.From != f.from || f.arch != "" &&
+		f.arch != r.Model.Arch {
 		return r, false
 	}
 	return r, true
@@ -94,7 +95,8 @@ func sayFrom(ctx context.Context, a *app, r recipe.Recipe) error {
 		s.Dir, r.Model.Context, r.Train.SeqLen, r.Optim.LR, r.Optim.Warmup, r.Train.Steps, sourceNames(r.Data.Sources))
 	lr, seq := goingOn(s)
 	if r.Optim.LR > 3*lr {
-		a.note("warning: optim.lr=%.2g is a rate for training from scratch; to keep what the model knows, %.2g", r.Optim.LR, lr)
+		a.note("warning: optim.lr=%.2g is a rate for training from scratch; to keep what the model knows, %.2g",
+			r.Optim.LR, lr)
 	}
 	if 2*r.Train.SeqLen <= seq {
 		a.note("warning: train.seq_len=%d is far below what the model was made for, %d", r.Train.SeqLen, seq)

@@ -32,7 +32,8 @@ func (s *sampling) flags(f *pflag.FlagSet, temperature float64, tokens int) {
 	f.Float64Var(&s.Temperature, "temperature", temperature, "sampling temperature; 0 is greedy")
 	f.IntVar(&s.TopK, "top-k", 0, "keep the k most likely tokens; 0 keeps all")
 	f.Float64Var(&s.TopP, "top-p", 0, "keep the fewest most likely tokens with this total probability; 0 keeps all")
-	f.Float64Var(&s.MinP, "min-p", 0, "keep tokens with at least this fraction of the most likely token's probability; 0 keeps all")
+	f.Float64Var(&s.MinP, "min-p", 0,
+		"keep tokens with at least this fraction of the most likely token's probability; 0 keeps all")
 	f.Float64Var(&s.RepetitionPenalty, "repetition-penalty", 1, "divides the logits of tokens seen before; 1 disables")
 	f.Int64Var(&s.seed, "seed", -1, "random seed; a negative value draws one and prints it")
 	f.StringArrayVar(&s.Stop, "stop", nil, "text that ends the output (repeatable)")
@@ -228,7 +229,8 @@ func (f *generateFlags) run(ctx context.Context, a *app, given bool) error {
 }
 
 // write prints one continuation as it comes.
-func (f *generateFlags) write(ctx context.Context, a *app, e *infer.Engine, l *loaded, reqs []infer.Request, prompt string, begin time.Time) error {
+func (f *generateFlags) write(ctx context.Context, a *app, e *infer.Engine, l *loaded, reqs []infer.Request,
+	prompt string, begin time.Time) error {
 	if f.echo {
 		fmt.Fprint(a.out, prompt)
 	}
@@ -292,11 +294,13 @@ func (f *generateFlags) full(reason string, tokens int) bool {
 
 // noteFull tells the user that the text is shorter than requested.
 func noteFull(a *app, l *loaded, prompt, tokens int) {
-	a.note("stopped after %d tokens: the context of %d tokens is full (the prompt has %d)", tokens, l.Model.Config.Context, prompt)
+	a.note("stopped after %d tokens: the context of %d tokens is full (the prompt has %d)", tokens,
+		l.Model.Config.Context, prompt)
 }
 
 // collect runs all samples in one batch and prints them in order.
-func (f *generateFlags) collect(ctx context.Context, a *app, e *infer.Engine, l *loaded, reqs []infer.Request, prompt string, begin time.Time) error {
+func (f *generateFlags) collect(ctx context.Context, a *app, e *infer.Engine, l *loaded, reqs []infer.Request,
+	prompt string, begin time.Time) error {
 	out := make([]sample, len(reqs))
 	n := 0
 	err := e.Generate(ctx, reqs, func(i int, ev infer.Event) bool {
@@ -341,7 +345,8 @@ func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), err
 	}
 	l, err := a.load(d, dir)
 	if err == nil && l.Tokenizer == nil {
-		err = badInput{fmt.Errorf("%s has no tokenizer.json, so text cannot be made; \"antiphase logits\" works on ids", dir)}
+		err = badInput{fmt.Errorf("%s has no tokenizer.json, so text cannot be made; \"antiphase logits\" works on ids",
+			dir)}
 	}
 	var e *infer.Engine
 	if err == nil {

@@ -75,7 +75,8 @@ func flagError(c *cobra.Command, err error) error {
 	})
 	word := unknown.GetSpecifiedName()
 	w := near.Close(word, names)
-	if i := slices.IndexFunc(names, func(n string) bool { return len(word) > 1 && strings.HasPrefix(n, word) }); i >= 0 {
+	if i := slices.IndexFunc(names,
+		func(n string) bool { return len(word) > 1 && strings.HasPrefix(n, word) }); i >= 0 {
 		w = names[i]
 	}
 	if w == "" {
@@ -98,7 +99,8 @@ func helpVerb() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			at := c.Root()
 			for _, word := range args {
-				i := slices.IndexFunc(at.Commands(), func(s *cobra.Command) bool { return s.Name() == word || s.HasAlias(word) })
+				i := slices.IndexFunc(at.Commands(),
+					func(s *cobra.Command) bool { return s.Name() == word || s.HasAlias(word) })
 				if i < 0 {
 					return usage(unknownCommand(at, word))
 				}

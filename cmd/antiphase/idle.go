@@ -26,5 +26,6 @@ func (f *jobFlags) alone(l dist.Launch, given *pflag.FlagSet) error {
 	if l.Source != "single" {
 		return nil
 	}
-	return idle(given, "with one rank: start several (mpirun, srun, or --rank and --world-size), or leave it out", jobFlagNames...)
+	return idle(given, "with one rank: start several (mpirun, srun, or --rank and --world-size), or leave it out",
+		jobFlagNames...)
 }

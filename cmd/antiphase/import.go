@@ -115,18 +115,21 @@ func (s *stored) checkpointFiles(name string) ([]checkpoint.File, error) {
 	}
 	var entries []safetensors.Entry
 	for _, p := range model.Table(s.Config).List {
-		entries = append(entries, safetensors.Entry{Name: p.Name, DType: safetensors.F32, Shape: p.Shape(), WriteTo: func(w io.Writer) error {
-			x, err := s.Values(p.Name)
-			if err != nil {
-				return err
-			}
-			return safetensors.FromFloat32s(p.Name, safetensors.F32, p.Shape(), x).WriteTo(w)
-		}})
+		entries = append(entries, safetensors.Entry{Name: p.Name, DType: safetensors.F32, Shape: p.Shape(),
+			WriteTo: func(w io.Writer) error {
+				x, err := s.Values(p.Name)
+				if err != nil {
+					return err
+				}
+				return safetensors.FromFloat32s(p.Name, safetensors.F32, p.Shape(), x).WriteTo(w)
+			}})
 	}
-	list := []checkpoint.File{{Name: "model.safetensors", Write: func(w io.Writer) error { return safetensors.Write(w, entries, nil) }}}
+	list := []checkpoint.File{{Name: "model.safetensors",
+		Write: func(w io.Writer) error { return safetensors.Write(w, entries, nil) }}}
 	along["state.json"] = state
 	for name, b := range along {
-		list = append(list, checkpoint.File{Name: name, Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
+		list = append(list, checkpoint.File{Name: name,
+			Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
 	}
 	return list, nil
 }

@@ -21,7 +21,8 @@ type jobFlags struct {
 
 func (f *jobFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Launcher, "launcher", os.Getenv("ANTIPHASE_LAUNCHER"),
-		"source of rank and world size: auto, none (single process) or one of "+strings.Join(dist.Launchers()[2:], ", "))
+		"source of rank and world size: auto, none (single process) or one of "+strings.Join(dist.Launchers()[2:],
+			", "))
 	fl.IntVar(&f.Rank, "rank", -1, "rank of this process, if no launcher sets it")
 	fl.IntVar(&f.World, "world-size", -1, "number of ranks, if no launcher sets it")
 	fl.IntVar(&f.LocalRank, "local-rank", -1, "rank within this machine; selects the GPU")
@@ -29,8 +30,10 @@ func (f *jobFlags) add(fl *pflag.FlagSet) {
 		"rendezvous of the ranks: tcp://host:port (needs ANTIPHASE_SECRET) or file:///shared/folder")
 	fl.StringVar(&f.iface, "interface", os.Getenv("ANTIPHASE_INTERFACE"),
 		"network interface or address that rank 0 listens on")
-	fl.DurationVar(&f.join, "join-timeout", dist.DefaultJoin, "maximum time that ranks wait for each other at the start")
-	fl.DurationVar(&f.peer, "peer-timeout", dist.DefaultPeer, "time without a heartbeat after which a rank counts as lost")
+	fl.DurationVar(&f.join, "join-timeout", dist.DefaultJoin,
+		"maximum time that ranks wait for each other at the start")
+	fl.DurationVar(&f.peer, "peer-timeout", dist.DefaultPeer,
+		"time without a heartbeat after which a rank counts as lost")
 	fl.DurationVar(&f.stall, "stall-timeout", dist.DefaultStall,
 		"maximum time that ranks wait for each other in one collective")
 }

@@ -47,7 +47,8 @@ func parseLayout(text string, world int) (train.Layout, error) {
 		l.Data = max(world/l.Tensor, 1)
 	}
 	if world > 0 && l.Ranks() != world {
-		return l, usage(fmt.Errorf("--parallel: dp=%d × tp=%d is %d ranks, but there are %d", l.Data, l.Tensor, l.Ranks(), world))
+		return l, usage(fmt.Errorf("--parallel: dp=%d × tp=%d is %d ranks, but there are %d", l.Data, l.Tensor,
+			l.Ranks(), world))
 	}
 	l.Shard = l.Shard && l.Data > 1
 	return l, nil
@@ -82,7 +83,8 @@ func spare(l dist.Launch, d device.Device) int64 {
 
 // agreedLayout is way if it was requested; otherwise it is chosen again for the rank with the least memory, because all
 // ranks need the same layout.
-func (f *trainFlags) agreedLayout(job *dist.Job, d device.Device, r recipe.Recipe, way train.Layout) (train.Layout, error) {
+func (f *trainFlags) agreedLayout(job *dist.Job, d device.Device, r recipe.Recipe,
+	way train.Layout) (train.Layout, error) {
 	if f.parallel != "" {
 		return way, nil
 	}
@@ -127,8 +129,8 @@ func forecastOf(r recipe.Recipe, t device.Types, way train.Layout, bandwidth, co
 		r.Train.MicroBatch = rows
 	}
 	m, w := train.MemoryOf(r, t, way), train.WireOf(r, t, way)
-	f := forecast{Layout: way.String(), Ranks: way.Ranks(), Parameters: r.Model.PartCount(max(way.Tensor, 1)), State: m.State,
-		Activations: m.Activations, Gradients: w.Gradients, Wire: w.Activations, Bandwidth: bandwidth}
+	f := forecast{Layout: way.String(), Ranks: way.Ranks(), Parameters: r.Model.PartCount(max(way.Tensor, 1)),
+		State: m.State, Activations: m.Activations, Gradients: w.Gradients, Wire: w.Activations, Bandwidth: bandwidth}
 	f.Compute = compute / float64(f.Ranks)
 	f.Step = f.Compute + w.Sum()/bandwidth
 	return f
@@ -136,10 +138,12 @@ func forecastOf(r recipe.Recipe, t device.Types, way train.Layout, bandwidth, co
 
 // print formats the forecast for display.
 func (f forecast) print(out io.Writer, steps int) {
-	fmt.Fprintf(out, "layout         %s: %d ranks, %s parameters each\n", f.Layout, f.Ranks, count(float64(f.Parameters)))
-	fmt.Fprintf(out, "rank's memory  %.2f GiB weights, gradients and moments + %.2f GiB activations\n", gib(int(f.State)), gib(int(f.Activations)))
-	fmt.Fprintf(out, "on the wire    %.1f MB a step and rank: %.1f gradients and weights, %.1f activations\n", (f.Gradients+f.Wire)/1e6,
-		f.Gradients/1e6, f.Wire/1e6)
+	fmt.Fprintf(out, "layout         %s: %d ranks, %s parameters each\n", f.Layout, f.Ranks,
+		count(float64(f.Parameters)))
+	fmt.Fprintf(out, "rank's memory  %.2f GiB weights, gradients and moments + %.2f GiB activations\n",
+		gib(int(f.State)), gib(int(f.Activations)))
+	fmt.Fprintf(out, "on the wire    %.1f MB a step and rank: %.1f gradients and weights, %.1f activations\n",
+		(f.Gradients+f.Wire)/1e6, f.Gradients/1e6, f.Wire/1e6)
 	fmt.Fprintf(out, "expected time  about %s: %.1f ms of computing a step + %.1f ms at %.1f GB/s, if nothing of it is hidden (calculated)\n",
 		seconds(f.Step*float64(steps)), 1e3*f.Compute, 1e3*(f.Step-f.Compute), f.Bandwidth/1e9)
 }

@@ -56,7 +56,8 @@ func (a *app) inParts(ctx context.Context, models func() []string, f func() erro
 	p := &parts{job: job, comm: job.Watch(engine), dev: d}
 	p.split = layer.NewSplit(p.comm)
 	a.note("%d ranks hold the model together, through %v, met by %s", l.World, engine, job.Where)
-	err = job.Agree("program", map[string]string{"version": version(), "command line": commandHash(), "device": device.IdentityOf(d).String()})
+	err = job.Agree("program", map[string]string{"version": version(), "command line": commandHash(),
+		"device": device.IdentityOf(d).String()})
 	switch {
 	case err != nil:
 	case l.Rank == 0:
@@ -72,8 +73,9 @@ func (a *app) inParts(ctx context.Context, models func() []string, f func() erro
 
 // environmentJob is the job of a verb without job flags, from the environment.
 func environmentJob() jobFlags {
-	f := jobFlags{Explicit: dist.NoFlags(), rendezvous: os.Getenv("ANTIPHASE_RENDEZVOUS"), iface: os.Getenv("ANTIPHASE_INTERFACE"),
-		join: dist.DefaultJoin, peer: dist.DefaultPeer, stall: dist.DefaultStall}
+	f := jobFlags{Explicit: dist.NoFlags(), rendezvous: os.Getenv("ANTIPHASE_RENDEZVOUS"),
+		iface: os.Getenv("ANTIPHASE_INTERFACE"), join: dist.DefaultJoin, peer: dist.DefaultPeer,
+		stall: dist.DefaultStall}
 	f.Launcher = os.Getenv("ANTIPHASE_LAUNCHER")
 	return f
 }

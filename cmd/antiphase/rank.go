@@ -24,7 +24,8 @@ import (
 )
 
 // severalProcesses are the verbs that may run as several ranks, or for which copies are harmless.
-var severalProcesses = []string{"train", "eval", "compare", "generate", "serve", "launch-info", "doctor", "recipes", "show", "help", "completion"}
+var severalProcesses = []string{"train", "eval", "compare", "generate", "serve", "launch-info", "doctor", "recipes",
+	"show", "help", "completion"}
 
 // oneProcess rejects a verb that a launcher has started several times: the copies would overwrite each other's files.
 func oneProcess(cmd *cobra.Command) error {
@@ -81,7 +82,8 @@ func (r ranks) Exchange(tag string, value []byte) ([][]byte, error) {
 func (r ranks) Agree(tag string, facts map[string]string) error { return r.job.Agree(tag, facts) }
 
 // trainRank trains as one of several ranks.
-func (f *trainFlags) trainRank(ctx context.Context, a *app, l dist.Launch, d device.Device, r recipe.Recipe, way train.Layout) error {
+func (f *trainFlags) trainRank(ctx context.Context, a *app, l dist.Launch, d device.Device, r recipe.Recipe,
+	way train.Layout) error {
 	opt, err := f.job.options()
 	if err != nil {
 		return err
@@ -110,8 +112,9 @@ func (f *trainFlags) trainRank(ctx context.Context, a *app, l dist.Launch, d dev
 // sameJob refuses ranks that are about to do different things. Whether --parallel is given is compared too, because
 // ranks without it choose their layout together.
 func (f *trainFlags) sameJob(job *dist.Job, r recipe.Recipe, d device.Device) error {
-	return job.Agree("program", map[string]string{"version": version(), "recipe": fmt.Sprintf("%.6x", sha256.Sum256(r.JSON())),
-		"device": device.IdentityOf(d).String(), "--parallel": cmp.Or(f.parallel, "none")})
+	return job.Agree("program", map[string]string{"version": version(),
+		"recipe": fmt.Sprintf("%.6x", sha256.Sum256(r.JSON())), "device": device.IdentityOf(d).String(),
+		"--parallel": cmp.Or(f.parallel, "none")})
 }
 
 // meetAll connects the ranks and opens the engine for d's tensors: NCCL for a GPU, MPI for host memory.

@@ -54,7 +54,8 @@ func listRecipes(a *app, asJSON bool) error {
 				return err
 			}
 			m := r.Model
-			list = append(list, listed{s.Name, arch.Name, model.Table(m).Count(), m.Layers, m.Dim, m.Heads, m.HeadDim, m.FFN, s.Doc})
+			list = append(list, listed{s.Name, arch.Name, model.Table(m).Count(), m.Layers, m.Dim, m.Heads, m.HeadDim,
+				m.FFN, s.Doc})
 		}
 	}
 	if asJSON {
@@ -63,7 +64,8 @@ func listRecipes(a *app, asJSON bool) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SIZE\tARCH\tPARAMETERS\tLAYERS\tDIM\tHEADS\tHEAD DIM\tFFN\t")
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", r.Size, r.Arch, count(float64(r.Parameters)), r.Layers, r.Dim, r.Heads, r.HeadDim, r.FFN, r.Doc)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", r.Size, r.Arch, count(float64(r.Parameters)), r.Layers,
+			r.Dim, r.Heads, r.HeadDim, r.FFN, r.Doc)
 	}
 	return w.Flush()
 }

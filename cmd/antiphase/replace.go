@@ -90,7 +90,8 @@ func clearSpeedrun(dir string) error {
 			return usage(fmt.Errorf("--fresh: %s holds %s, and no experiment.json that a speedrun writes; name another --dir", dir, name))
 		}
 		if name == "runs" && !onlyRuns(path) || !st.IsDir() && !st.Mode().IsRegular() {
-			return usage(fmt.Errorf("--fresh: %s is not what a speedrun writes; move it away, or name another --dir", path))
+			return usage(fmt.Errorf("--fresh: %s is not what a speedrun writes; move it away, or name another --dir",
+				path))
 		}
 	}
 	for _, name := range append(names, "experiment.json") { // the spec last, so that an interrupted call can be repeated
@@ -104,7 +105,8 @@ func clearSpeedrun(dir string) error {
 // onlyRuns reports whether a folder holds only run folders.
 func onlyRuns(dir string) bool {
 	list, err := os.ReadDir(dir)
-	return err == nil && !slices.ContainsFunc(list, func(e os.DirEntry) bool { return !begunRun(filepath.Join(dir, e.Name())) })
+	return err == nil && !slices.ContainsFunc(list,
+		func(e os.DirEntry) bool { return !begunRun(filepath.Join(dir, e.Name())) })
 }
 
 // begunRun reports whether dir is a run folder, even one that was stopped before its first checkpoint.

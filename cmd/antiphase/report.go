@@ -40,8 +40,9 @@ For run folders it shows losses, gradient norms and spikes. The page needs neith
 		RunE: func(_ *cobra.Command, dirs []string) error { return writeReport(a, dirs, out, files) },
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default FOLDER/"+pageFile+")")
-	c.Flags().StringVar(&files, "files", "", "folder for scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV; "+
-		"replaces only what an earlier report wrote there")
+	c.Flags().StringVar(&files, "files", "",
+		"folder for scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV; "+
+			"replaces only what an earlier report wrote there")
 	return c
 }
 

@@ -135,7 +135,8 @@ func readCurves(a *app, runs []string, by string) ([]eval.ScalingCurve, error) {
 			at = len(out)
 			out = append(out, eval.ScalingCurve{Name: r.Model.Arch})
 		} else if by == "tokens" {
-			return nil, fmt.Errorf("%s: a second run of %s; by tokens there is one of each architecture", dir, r.Model.Arch)
+			return nil, fmt.Errorf("%s: a second run of %s; by tokens there is one of each architecture",
+				dir, r.Model.Arch)
 		}
 		out[at].Points = append(out[at].Points, points...)
 	}

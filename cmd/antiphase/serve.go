@@ -68,9 +68,12 @@ Under mpirun or srun each rank holds a part of every matrix; rank 0 listens.`,
 	fl.StringVar(&f.keyFile, "api-key-file", "", "file with one API key per line")
 	fl.StringVar(&f.runs, "runs", "", "folder of runs whose training curves the page shows")
 	fl.BoolVar(&f.insecure, "insecure", false, "allow a non-loopback address without API keys")
-	fl.StringVar(&f.template, "chat-template", "", "Jinja file that replaces the models' templates, or plain: one message per line, for base models")
-	fl.StringSliceVar(&f.hosts, "allow-host", nil, "additional names for the Host header; on loopback only local names are allowed")
-	fl.StringSliceVar(&f.origins, "allow-origin", nil, "web origins that may call, besides its own, such as https://app.example")
+	fl.StringVar(&f.template, "chat-template", "",
+		"Jinja file that replaces the models' templates, or plain: one message per line, for base models")
+	fl.StringSliceVar(&f.hosts, "allow-host", nil,
+		"additional names for the Host header; on loopback only local names are allowed")
+	fl.StringSliceVar(&f.origins, "allow-origin", nil,
+		"web origins that may call, besides its own, such as https://app.example")
 	fl.BoolVar(&f.logJSON, "log-json", false, "log requests as JSON")
 	f.limitFlags(c)
 	return c
@@ -85,10 +88,12 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl.IntVar(&o.CacheTokens, "cache-tokens", 0, "size of the KV cache in tokens; 0 is slots × context")
 	fl.IntVar(&o.PrefillChunk, "prefill-chunk", 0, "prompt tokens per step; 0 is the device's preference")
 	fl.IntVar(&l.Queue, "max-queue", l.Queue, "maximum requests waiting for one model; more get 429")
-	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens, "maximum prompt tokens waiting for one model; 0 is 4 × context × slots")
+	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens,
+		"maximum prompt tokens waiting for one model; 0 is 4 × context × slots")
 	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "maximum expected waiting time; requests that would wait longer get 429; 0 is half the time that requests take, at least 0.5 s")
 	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "default length of an answer in tokens; 0 fills the context")
-	fl.IntVar(&l.RequestTokens, "max-request-tokens", l.RequestTokens, "maximum tokens of all answers of one request, including echoed prompts; 0 is 64 contexts, at most 262144")
+	fl.IntVar(&l.RequestTokens, "max-request-tokens", l.RequestTokens,
+		"maximum tokens of all answers of one request, including echoed prompts; 0 is 64 contexts, at most 262144")
 	fl.IntVar(&l.Choices, "max-n", l.Choices, "maximum choices per prompt")
 	fl.IntVar(&l.Prompts, "max-prompts", l.Prompts, "maximum prompts per request")
 	fl.IntVar(&l.Messages, "max-messages", l.Messages, "maximum messages per chat request")
@@ -145,7 +150,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg := server.Config{Limits: f.limits, Keys: keys, Origins: f.origins, Version: version(), Commit: built().Commit, Log: a.requestLog(f), Page: web.Handler()}
+	cfg := server.Config{Limits: f.limits, Keys: keys, Origins: f.origins, Version: version(), Commit: built().Commit,
+		Log: a.requestLog(f), Page: web.Handler()}
 	if f.runs != "" {
 		if cfg.Runs, err = os.OpenRoot(f.runs); err != nil {
 			return badInput{fmt.Errorf("--runs: %w", err)}
@@ -330,15 +336,17 @@ func (a *app) serveModel(d device.Device, f *serveFlags, spec string) (*server.M
 	if err != nil {
 		return nil, badInput{err}
 	}
-	src := server.Source{ID: name, Model: l.Model, Tokenizer: l.Tokenizer, Template: template, First: l.Manners.First, EOS: l.EOS,
-		Defaults: servedDefaults(l.Manners.Generation), Created: time.Now(), Options: f.options, Print: fingerprint(d, l)}
+	src := server.Source{ID: name, Model: l.Model, Tokenizer: l.Tokenizer, Template: template,
+		First: l.Manners.First, EOS: l.EOS, Defaults: servedDefaults(l.Manners.Generation), Created: time.Now(),
+		Options: f.options, Print: fingerprint(d, l)}
 	m, err := server.NewModel(src)
 	if errors.As(err, new(*infer.FieldError)) {
 		return nil, usage(err)
 	} else if err != nil { // a model whose output is not finite
 		return nil, badInput{fmt.Errorf("%s: %w", dir, err)}
 	}
-	a.note("%s: %s parameters, context %d, %d slots, loaded in %s", name, count(float64(m.Params)), m.Context, m.Slots, seconds(time.Since(begin).Seconds()))
+	a.note("%s: %s parameters, context %d, %d slots, loaded in %s", name, count(float64(m.Params)), m.Context, m.Slots,
+		seconds(time.Since(begin).Seconds()))
 	return m, nil
 }
 

@@ -63,7 +63,8 @@ func showModel(ctx context.Context, a *app, name string, asJSON, tensors bool) e
 	defer d.close()
 	table := model.Table(d.Config)
 	n := table.Count()
-	s := shown{Dir: d.Dir, Kind: d.Kind, Parameters: n, Bytes: 4 * n, Config: d.Config, Stored: d.Bytes, DTypes: dtypeList(d.DTypes)}
+	s := shown{Dir: d.Dir, Kind: d.Kind, Parameters: n, Bytes: 4 * n, Config: d.Config, Stored: d.Bytes,
+		DTypes: dtypeList(d.DTypes)}
 	if d.Saved != nil {
 		s.Step = d.Saved.State.Step
 		describeRun(a, &s, d.Saved)
@@ -123,7 +124,8 @@ func printShown(a *app, s shown) error {
 	}
 	fmt.Fprintf(w, "parameters\t%s (%.1f MiB in float32)\n", count(float64(s.Parameters)), float64(s.Bytes)/(1<<20))
 	fmt.Fprintf(w, "stored\t%.1f MiB as %s\n", float64(s.Stored)/(1<<20), strings.Join(s.DTypes, ", "))
-	fmt.Fprintf(w, "shape\t%d layers × %d, %d heads in %d groups of %d, ffn %d\n", c.Layers, c.Dim, c.Heads, c.KVHeads, c.HeadDim, c.FFN)
+	fmt.Fprintf(w, "shape\t%d layers × %d, %d heads in %d groups of %d, ffn %d\n", c.Layers, c.Dim, c.Heads, c.KVHeads,
+		c.HeadDim, c.FFN)
 	fmt.Fprintf(w, "context\t%d tokens, vocabulary %d\n", c.Context, c.Vocab)
 	if len(s.Lambda) > 0 {
 		fmt.Fprintf(w, "λ by layer\t")
@@ -136,7 +138,8 @@ func printShown(a *app, s shown) error {
 		fmt.Fprintln(w)
 	}
 	if s.LambdaMin != nil {
-		fmt.Fprintf(w, "λ in training\t%.3f to %.3f over layers and heads at the last step\n", *s.LambdaMin, *s.LambdaMax)
+		fmt.Fprintf(w, "λ in training\t%.3f to %.3f over layers and heads at the last step\n",
+			*s.LambdaMin, *s.LambdaMax)
 	}
 	for _, t := range s.Tensors {
 		fmt.Fprintf(w, "%s\t%v\n", t.Name, t.Shape)

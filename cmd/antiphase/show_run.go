@@ -37,8 +37,9 @@ type shownRun struct {
 // describeRun adds what is known about the training: the state, and the rows of the run folder if there is one.
 func describeRun(a *app, s *shown, saved *train.Saved) {
 	st, r := saved.State, saved.Recipe
-	s.Run = &shownRun{Step: st.Step, Steps: r.Train.Steps, Tokens: st.Tokens, Loss: st.Loss, LossEMA: st.EMA, Data: r.Data.Sources,
-		DataSet: st.Data.Dataset, Parent: st.Parent, Computed: st.Computed, Warnings: map[string]int{}}
+	s.Run = &shownRun{Step: st.Step, Steps: r.Train.Steps, Tokens: st.Tokens, Loss: st.Loss, LossEMA: st.EMA,
+		Data: r.Data.Sources, DataSet: st.Data.Dataset, Parent: st.Parent, Computed: st.Computed,
+		Warnings: map[string]int{}}
 	if st.Valid != 0 {
 		s.Run.Valid = &st.Valid
 	}

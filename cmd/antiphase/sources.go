@@ -155,7 +155,8 @@ func (a *app) estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceR
 		named := r.Data.Sources[i]
 		tokens := min(float64(e.Bytes)/per, left)
 		left -= tokens
-		list = append(list, sourceRow{Source: named.Path, Tokens: int64(tokens * (1 - r.Data.HeldOut)), About: true, Share: named.Weight, Bound: named.Epochs})
+		list = append(list, sourceRow{Source: named.Path, Tokens: int64(tokens * (1 - r.Data.HeldOut)), About: true,
+			Share: named.Weight, Bound: named.Epochs})
 	}
 	return shareOut(list), nil
 }
@@ -175,7 +176,8 @@ func printSources(to io.Writer, list []sourceRow) error {
 		if s.Bound > 0 {
 			bound = fmt.Sprintf("%g", s.Bound)
 		}
-		fmt.Fprintf(w, "%s%s\t%.1f %%\t%s\t%s\t  %s\t\n", about, count(float64(s.Tokens)), 100*s.Share, epochs, bound, s.Source)
+		fmt.Fprintf(w, "%s%s\t%.1f %%\t%s\t%s\t  %s\t\n", about, count(float64(s.Tokens)), 100*s.Share, epochs,
+			bound, s.Source)
 	}
 	return w.Flush()
 }

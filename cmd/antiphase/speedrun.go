@@ -227,7 +227,8 @@ func (f *speedrunFlags) page(a *app, p plan, rows []experiment.Row) (*report.Pag
 	x.Rule = "Differences that held in at least 9 of 10 seeds of this plan, with this run's own figures."
 	model := filepath.Join(f.dir, "runs", rows[len(rows)-1].Run)
 	x.Next = []string{
-		fmt.Sprintf("Let a model write: %s generate --model %s -p \"The magic code is\"", called(), experiment.ShellWord(model)),
+		fmt.Sprintf("Let a model write: %s generate --model %s -p \"The magic code is\"", called(),
+			experiment.ShellWord(model)),
 		fmt.Sprintf("Own text: %s speedrun --data FILE --dir runs/own", called()),
 		fmt.Sprintf("Several seeds and learning rates, with intervals and verdicts on the paper's claims: %s "+
 			"compare --size tiny --seeds 3", called()),

@@ -20,8 +20,8 @@ import (
 // less.
 var (
 	speedrunSize  = "tiny"
-	speedrunTasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
-		"attention needles=4 queries=1 samples=10", "outliers", "samples"}
+	speedrunTasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20",
+		"needle needles=4 queries=2 samples=20", "attention needles=4 queries=1 samples=10", "outliers", "samples"}
 	speedrunProbes = []experiment.Ask{"needle needles=1 queries=1 samples=6"}
 )
 

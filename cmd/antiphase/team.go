@@ -85,7 +85,8 @@ func partJob(job *dist.Job, l dist.Launch, err error) error {
 	case lost != nil && (err == nil || cut) && codeGiven(lost, exitTryAgain) != exitTryAgain:
 		return fmt.Errorf("rank %d of %d: %w; what was finished is kept", l.Rank, l.World, lost)
 	case lost != nil && (err == nil || cut):
-		return fmt.Errorf("rank %d of %d: %w; what was finished is kept: %w", l.Rank, l.World, lost, train.ErrInterrupted)
+		return fmt.Errorf("rank %d of %d: %w; what was finished is kept: %w", l.Rank, l.World, lost,
+			train.ErrInterrupted)
 	case err != nil && l.Rank > 0 && firstFails(job, err):
 		return saidElsewhere{err}
 	case err != nil:

@@ -148,7 +148,8 @@ func (f *tokenizeFlags) decodeIDs(a *app, t *tokenizer.Tokenizer, in io.Reader) 
 	for n := 0; words.Scan(); n++ {
 		id, err := strconv.ParseInt(words.Text(), 10, 32)
 		if err != nil || t.Token(int32(id)) == "" {
-			return usage(fmt.Errorf("ids: entry %d, %q, is not a token id of this tokenizer, which has %d", n+1, words.Text(), t.Vocab()))
+			return usage(fmt.Errorf("ids: entry %d, %q, is not a token id of this tokenizer, which has %d", n+1,
+				words.Text(), t.Vocab()))
 		}
 		if _, err := io.WriteString(out, s.Push(int32(id))); err != nil {
 			return err

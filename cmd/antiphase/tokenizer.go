@@ -67,7 +67,11 @@ func (f *tokenizerFlags) run(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	l := a.newLine()
-	tok, err := train.MakeTokenizer(ctx, r, &train.Options{Progress: func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }})
+	tok, err := train.MakeTokenizer(ctx, r,
+		&train.Options{Progress: func(stage string, done,
+			total int64) {
+			l.show(prepareLine(stage, done, total), false)
+		}})
 	l.end()
 	if err != nil {
 		return err

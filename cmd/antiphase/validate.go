@@ -86,7 +86,8 @@ func findings(ctx context.Context, a *app, name string, shallow bool) ([]finding
 	defer s.close()
 	list := []finding{
 		{"folder", true, fmt.Sprintf("%s (%s)", s.Dir, s.Kind)},
-		{"tensors", true, fmt.Sprintf("%d parameters in %s", model.Table(s.Config).Count(), strings.Join(dtypeList(s.DTypes), ", "))},
+		{"tensors", true, fmt.Sprintf("%d parameters in %s", model.Table(s.Config).Count(),
+			strings.Join(dtypeList(s.DTypes), ", "))},
 	}
 	if s.Saved != nil {
 		list = append(list, checkRun(name)...)
@@ -148,7 +149,8 @@ func (s *stored) checkTokenizer() finding {
 	}
 	for _, id := range append([]int{s.Manners.BOS, s.Manners.Pad}, s.Manners.EOS...) {
 		if id >= 0 && s.Tokenizer.Token(int32(id)) == "" {
-			return finding{"tokenizer", false, fmt.Sprintf("has no token %d, which the configuration names as special", id)}
+			return finding{"tokenizer", false,
+				fmt.Sprintf("has no token %d, which the configuration names as special", id)}
 		}
 	}
 	detail := fmt.Sprintf("%d ids", s.Tokenizer.Vocab())

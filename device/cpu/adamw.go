@@ -26,7 +26,8 @@ func (d *elementwise) AdamW(a *device.AdamW) {
 	}
 	t := &d.adamw
 	w := matOf(a.W)
-	*t = adamwTask{AdamW: factors(a, sq), w: w.x, p: w.x, m: f32(a.M), v: f32(a.V), g: f32(a.G), h: w.h, round: a.RoundBF16, d: d.machine}
+	*t = adamwTask{AdamW: factors(a, sq), w: w.x, p: w.x, m: f32(a.M), v: f32(a.V), g: f32(a.G), h: w.h,
+		round: a.RoundBF16, d: d.machine}
 	switch {
 	case a.Split():
 		t.low = tensor.Host[uint16](a.Master)

@@ -46,7 +46,8 @@ func (d *products) Classify(c *device.Classifier) {
 		rows := min(step, x.rows-n)
 		y := mat{x: logits[:rows*ld], rows: rows, cols: vocab, ld: ld}
 		d.gemm(y, x.rowsFrom(n, rows), w, x.cols, device.MatMul{TransB: true})
-		d.classify = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok(), split.from(n)}
+		d.classify = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok(),
+			split.from(n)}
 		d.run(rows, &d.classify)
 		if c.DX.Ok() {
 			d.gemm(dx.rowsFrom(n, rows), y, w, vocab, device.MatMul{})

@@ -56,18 +56,22 @@ const (
 
 // classifyBF16 runs over chunks of rows. DW's sum runs over the rows in order, chunk after chunk.
 func (d *products) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32, scale float64, split split) {
-	vocab, act, stat := w.rows, device.Types{Act: tensor.BF16, OddRows: true}, device.Types{Act: tensor.F32, OddRows: true}
-	strips, ld, short, wide := (vocab+classifyCols-1)/classifyCols, act.Stride(vocab), act.Stride(x.cols), stat.Stride(x.cols)
+	vocab, act, stat := w.rows, device.Types{Act: tensor.BF16, OddRows: true},
+		device.Types{Act: tensor.F32, OddRows: true}
+	strips, ld, short, wide := (vocab+classifyCols-1)/classifyCols, act.Stride(vocab), act.Stride(x.cols),
+		stat.Stride(x.cols)
 	if !dx.ok() {
 		ld, short, wide = 0, 0, 0
 	}
 	step := min(x.rows, max(panel, d.maxLogits/(2*ld+2*short+4*wide+8*strips)/panel*panel))
 	sizeE, sizeX := lineFloats(step*ld), lineFloats(step*short)
 	room := d.logits.floats(&d.memory, sizeE+sizeX+step*(wide+2+2*strips))
-	eRoom, xRoom, raw := simd.Halves(simd.Cut(&room, sizeE)), simd.Halves(simd.Cut(&room, sizeX)), simd.Cut(&room, step*wide)
+	eRoom, xRoom, raw := simd.Halves(simd.Cut(&room, sizeE)), simd.Halves(simd.Cut(&room, sizeX)),
+		simd.Cut(&room, step*wide)
 	t := &d.classifyBlocks
-	*t = classifyBF16{d: d.machine, g: &d.matmulBF16, scale: scale, factor: simd.Cut(&room, step), hit: simd.Cut(&room, step), tops: simd.Cut(&room, step*strips),
-		sums: simd.Cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}
+	*t = classifyBF16{d: d.machine, g: &d.matmulBF16, scale: scale, factor: simd.Cut(&room, step),
+		hit: simd.Cut(&room, step), tops: simd.Cut(&room, step*strips), sums: simd.Cut(&room, step*strips),
+		strips: strips, ld: stat.Stride(classifyCols)}
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
 		some := x.rowsFrom(n, rows)
@@ -95,8 +99,8 @@ func lineFloats(n int) int { return (n + 31) / 32 * 16 }
 // run computes losses, and e, of rows x. A tile is a block of rows and some strips, enough of them for all workers.
 func (t *classifyBF16) run(x, w mat) {
 	d, g := t.d, t.g
-	*g = gemmBF16{d: d, c: mat{rows: x.rows, cols: w.rows}, a: x, b: w, transB: true, k: x.cols, direct: simd.RowsBF16(x.at(0, 0), x.cols),
-		mb: classifyRows, nb: classifyCols}
+	*g = gemmBF16{d: d, c: mat{rows: x.rows, cols: w.rows}, a: x, b: w, transB: true, k: x.cols,
+		direct: simd.RowsBF16(x.at(0, 0), x.cols), mb: classifyRows, nb: classifyCols}
 	g.cutRun()
 	g.packRight()
 	g.packLeft()

@@ -34,7 +34,8 @@ func (t *copyTask) tile(i, worker int) {
 	for p := t.pieces(i); p.next(); {
 		switch {
 		case t.dst.Type == t.src.Type: // rows may be as short as a layer's λ
-			copy(t.dst.Buf.Host[place(t.dst, p.r, p.c0):place(t.dst, p.r, p.c1)], t.src.Buf.Host[place(t.src, p.r, p.c0):])
+			copy(t.dst.Buf.Host[place(t.dst, p.r, p.c0):place(t.dst, p.r, p.c1)],
+				t.src.Buf.Host[place(t.src, p.r, p.c0):])
 		case t.to.h != nil && t.from.x != nil:
 			t.narrow(t.to.half(p.r, p.c0, p.c1), t.from.piece(p.r, p.c0, p.c1), worker)
 		case t.to.x != nil && t.from.h != nil:

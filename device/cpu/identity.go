@@ -20,7 +20,8 @@ var (
 // Identity does not include the number of threads, because it does not affect the bits. Plain Go may fuse multiply and
 // add on some architectures, so the architecture counts.
 func (d *Device) Identity() device.Identity {
-	return device.Identity{Device: "cpu", Precision: d.precision.String(), Kernels: runtime.GOARCH + " " + sameBitsAs(simd.Name(), d.precision)}
+	return device.Identity{Device: "cpu", Precision: d.precision.String(), Kernels: runtime.GOARCH + " " +
+		sameBitsAs(simd.Name(), d.precision)}
 }
 
 // sameBitsAs is the first set of kernels that computes the same bits as set at a precision.

@@ -215,7 +215,8 @@ func (g *gemmTiles) tile(i, worker int) {
 			simd.PackA(pa, rows, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, g.transA)
 			simd.GemmPacked(rows, cols, depth, pa, pb, c, g.ldc, g.accumulate || p0 > 0)
 		case g.inPlace:
-			simd.GemmPlain(rows, cols, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, pb, depth, c, g.ldc, g.accumulate || p0 > 0, simd.NoDiag, nil)
+			simd.GemmPlain(rows, cols, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, pb, depth, c, g.ldc, g.accumulate ||
+				p0 > 0, simd.NoDiag, nil)
 		default:
 			simd.GemmPacked(rows, cols, depth, g.packed[p0*g.m+r0*depth:], pb, c, g.ldc, g.accumulate || p0 > 0)
 		}

@@ -64,7 +64,8 @@ func (g *gemmFew) tile(i, worker int) {
 	for r := 0; r < g.c.rows && g.c.h != nil && g.accumulate; r++ {
 		simd.WidenBF16(c[r*ldc+j:], g.c.half(r, j, j+n))
 	}
-	simd.GemmFewBF16(g.c.rows, n, g.k, g.rows, ld, g.pb[simd.SizeBF16(j, g.k):], c[j:], ldc, g.accumulate, g.d.scratch(worker))
+	simd.GemmFewBF16(g.c.rows, n, g.k, g.rows, ld, g.pb[simd.SizeBF16(j, g.k):], c[j:], ldc, g.accumulate,
+		g.d.scratch(worker))
 	for r := 0; r < g.c.rows && g.c.h != nil; r++ {
 		simd.NarrowBF16(g.c.half(r, j, j+n), c[r*ldc+j:][:n])
 	}

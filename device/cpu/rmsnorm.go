@@ -30,7 +30,8 @@ func (d *rowOps) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	d.touch(y, rstd, sum)
 	t := &d.rmsnorm
 	d.reserve(2 * x.Cols)
-	*t = rmsnormTask{matOf(y), matOf(sum), matOf(x), matOf(delta), f32(rstd), wide(w, d.room(x.Cols)), eps, rowsPerTile(x.Cols), d.machine}
+	*t = rmsnormTask{matOf(y), matOf(sum), matOf(x), matOf(delta), f32(rstd), wide(w, d.room(x.Cols)), eps,
+		rowsPerTile(x.Cols), d.machine}
 	d.run((x.Rows+t.step-1)/t.step, t)
 }
 
@@ -92,7 +93,8 @@ func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	t := &d.rmsnormBackward
 	d.reserve(3 * x.Cols)
 	room := d.room((chunks + 1) * x.Cols)
-	*t = rmsnormBackwardTask{matOf(dx), matOf(dy), matOf(x), wide(w, room[chunks*x.Cols:]), f32(rstd), room, step, d.machine}
+	*t = rmsnormBackwardTask{matOf(dx), matOf(dy), matOf(x), wide(w, room[chunks*x.Cols:]), f32(rstd), room,
+		step, d.machine}
 	d.run(chunks, t)
 	sum := f32(dw)
 	for i := range chunks {

@@ -32,7 +32,8 @@ func (t *swigluTask) tile(i, worker int) {
 	a, b, _ := t.d.stage(worker)
 	for p := t.pieces(i); p.next(); {
 		if t.y.short() {
-			simd.SiluMulBF16(t.y.half(p.r, p.c0, p.c1), t.gu.half(p.r, p.c0, p.c1), t.gu.half(p.r, f+p.c0, f+p.c1), p.ahead(&t.gu))
+			simd.SiluMulBF16(t.y.half(p.r, p.c0, p.c1), t.gu.half(p.r, p.c0, p.c1), t.gu.half(p.r, f+p.c0, f+p.c1),
+				p.ahead(&t.gu))
 			continue
 		}
 		y := t.y.place(p.r, p.c0, p.c1, a)
@@ -46,7 +47,8 @@ func (d *elementwise) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.Types())
 	d.touch(dgu, y)
 	d.reserve(3 * pieceLen)
-	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy), matOf(gu), d.machine}
+	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy),
+		matOf(gu), d.machine}
 	d.run(d.swigluBackward.tiles(), &d.swigluBackward)
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // adamwStep by the layout of parameters: bf16, float32 (either with or without a master), halves.
-var adamwStep = [3]kernel{kernelOf("adamw", "adamw_bf16"), kernelOf("adamw", "adamw_f32"), kernelOf("adamw", "adamw_split")}
+var adamwStep = [3]kernel{kernelOf("adamw", "adamw_bf16"), kernelOf("adamw", "adamw_f32"),
+	kernelOf("adamw", "adamw_split")}
 
 // AdamW is one step over flat tensors.
 func (d *elementwise) AdamW(a *device.AdamW) {
@@ -21,5 +22,6 @@ func (d *elementwise) AdamW(a *device.AdamW) {
 	}
 	d.launch(adamwStep[flag(a.W.Type == tensor.F32)+2*flag(a.Split())], dim1(min(ceil(n, 8*256), 1<<20)), dim1(256), 0,
 		ptr(a.W), ptr(a.Master), ptr(a.M), ptr(a.V), ptr(a.G), ptr(a.Rate), ptr(a.GradSq), i32(n),
-		f32(a.Beta1), f32(1-a.Beta1), f32(a.Beta2), f32(1-a.Beta2), f32(a.Eps), f32(a.Decay), f32(a.MaxNorm), flag(a.RoundBF16), flag(aligned))
+		f32(a.Beta1), f32(1-a.Beta1), f32(a.Beta2), f32(1-a.Beta2), f32(a.Eps), f32(a.Decay), f32(a.MaxNorm),
+		flag(a.RoundBF16), flag(aligned))
 }

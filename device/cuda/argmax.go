@@ -25,7 +25,8 @@ func (d *rowOps) ArgMax(ids, x tensor.Tensor) {
 		to = uint64(d.scratch(8 * parts * x.Rows))
 		tops = to + uint64(4*parts*x.Rows)
 	}
-	d.launch(argmaxRows, dim2(parts, x.Rows), dim1(256), 0, to, tops, ptr(x), i32(x.Ld), i32(x.Cols), argmaxPart, flag(vec(x)))
+	d.launch(argmaxRows, dim2(parts, x.Rows), dim1(256), 0, to, tops, ptr(x), i32(x.Ld), i32(x.Cols),
+		argmaxPart, flag(vec(x)))
 	if parts > 1 {
 		d.launch(argmaxFinish, dim1(x.Rows), dim1(32), 0, ptr(ids), to, tops, i32(parts))
 	}

@@ -87,8 +87,10 @@ func (d *backwardAttention) backwardTiled(c *attnCall, t attnTile, k attnTiled) 
 	m, o, ldo := d.prepare(c, &room)
 	d.fail(d.now().Clear(cu.Block{Addr: uintptr(m.count), Rows: 1, Width: room.counters * 4, Pitch: room.counters * 4}))
 	d.launch(k.backward, dim1(ceil(c.T, t.keys)*c.B*c.Groups), dim1(32*t.warps), t.shared(s),
-		ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, m.sums, m.count, m.count+uint64(room.counters-1)*4, ptr(c.dk), ptr(c.dv),
-		i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dk.Ld), i32(c.dv.Ld), i32(c.T), i32(c.Heads), i32(c.Groups), f32(c.Scale))
+		ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, m.sums, m.count, m.count+uint64(room.counters-1)*4,
+		ptr(c.dk), ptr(c.dv),
+		i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dk.Ld), i32(c.dv.Ld), i32(c.T), i32(c.Heads),
+		i32(c.Groups), f32(c.Scale))
 	d.launch(k.queries, dim3(room.tiles, c.Heads, c.B), dim1(32*t.warps), 0,
 		m.sums, ptr(c.dq), i32(c.dq.Ld), i32(c.T), i32(c.Heads), f32(c.Scale))
 }
@@ -108,8 +110,10 @@ func (d *backwardAttention) prepare(c *attnCall, r *attnRoom) (m attnScratch, gr
 	}
 	k := attnPrepare[c.maps-1][flag(c.norm.On)][flag(c.DV > 8*lanes)]
 	d.launch(k.rows, dim1(r.blocks), dim1(256), 0,
-		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats, ptr(c.dlam), m.part,
-		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV), i32(c.dlam.Ld),
+		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats,
+		ptr(c.dlam), m.part,
+		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV),
+		i32(c.dlam.Ld),
 		i32(c.B), i32(c.T), i32(r.pad), i32(c.Heads), i32(c.DV), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)),
 		i32(lanes), i32(r.columns), f32(c.norm.Scale))
 	if c.weight {

@@ -21,7 +21,8 @@ func cachedKernels(maps int, s attnShape, bytes bool) attnCached {
 	if s.maps != 0 {
 		split = s.splitKeys(bytes, splitBound(bytes))
 	}
-	options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DKEYS=%d -DSPLIT=%d -DTHREADS=%d", s.d, s.dv, s.keys, split, splitThreads)
+	options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DKEYS=%d -DSPLIT=%d -DTHREADS=%d", s.d, s.dv, s.keys,
+		split, splitThreads)
 	if bytes {
 		options += " -DBYTES=1"
 	}
@@ -160,10 +161,12 @@ func (d *cachedAttention) split(c *cachedCall, cache *device.Cache, q, slot, pos
 	if more {
 		run = c.attnCached.splits
 	}
-	early := q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) && d.fresh.settled(cache.V, ptr(slot), ptr(pos))
+	early := q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) &&
+		d.fresh.settled(cache.V, ptr(slot), ptr(pos))
 	d.launch(run, dim3(c.Groups, atOnce, q.Rows), dim1(splitThreads), c.splitShared(more),
 		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
-		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(c.Groups), i32(c.D), i32(c.DV), i32(c.keys),
+		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(c.Groups), i32(c.D),
+		i32(c.DV), i32(c.keys),
 		i32(c.keysOfSplit), i32(c.parts), flag(c.D%16 == 0 && c.DV%16 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
 		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows), flag(early))
 }
@@ -181,7 +184,9 @@ func (d *cachedAttention) join(c *cachedCall, from, to int, pos tensor.Tensor) {
 		rstd = rstd.RowRange(from, to)
 	}
 	d.launch(c.attnCached.join, dim2(c.Heads, to-from), dim1(joinThreads), 4*(4*joinThreads+c.maps*c.parts),
-		c.sums, c.stats, ptr(pos), ptr(lam), c.weightPtr(), ptr(out), ptr(raw), ptr(rstd), i32(lam.Ld), i32(out.Ld), i32(raw.Ld), i32(rstd.Ld),
-		i32(c.Heads), i32(c.DV), i32(c.keysOfSplit), i32(c.parts), flag(c.eachLam), flag(c.norm.On), f32(c.norm.Eps), f32(c.norm.Scale))
+		c.sums, c.stats, ptr(pos), ptr(lam), c.weightPtr(), ptr(out), ptr(raw), ptr(rstd), i32(lam.Ld), i32(out.Ld),
+		i32(raw.Ld), i32(rstd.Ld),
+		i32(c.Heads), i32(c.DV), i32(c.keysOfSplit), i32(c.parts), flag(c.eachLam), flag(c.norm.On), f32(c.norm.Eps),
+		f32(c.norm.Scale))
 	d.fresh.wrote(out, raw, rstd)
 }

@@ -34,8 +34,9 @@ func plainCall(a *device.Attn, g *device.AttnGrad) attnCall {
 
 // diffCall is DiffAttention as an attnCall; g may be nil.
 func diffCall(a *device.DiffAttn, g *device.DiffAttnGrad) attnCall {
-	c := attnCall{AttnShape: a.AttnShape, maps: 2, keys: a.Keys, norm: a.Norm, q: a.Q, k: a.K, v: a.V, lam: a.Lam, start: a.Start,
-		out: a.Out, raw: a.Raw, out2: a.Out2, lse: a.LSE, rstd: a.Rstd, weight: a.Norm.On && a.Norm.Weight.Ok(), eachLam: a.Lam.Len() > 1}
+	c := attnCall{AttnShape: a.AttnShape, maps: 2, keys: a.Keys, norm: a.Norm, q: a.Q, k: a.K, v: a.V, lam: a.Lam,
+		start: a.Start, out: a.Out, raw: a.Raw, out2: a.Out2, lse: a.LSE, rstd: a.Rstd, weight: a.Norm.On &&
+			a.Norm.Weight.Ok(), eachLam: a.Lam.Len() > 1}
 	if g != nil {
 		c.dout, c.dq, c.dk, c.dv, c.dlam, c.dnorm = g.DOut, g.DQ, g.DK, g.DV, g.DLam, g.DNorm
 	}
@@ -49,7 +50,8 @@ const maxHead, maxValue = 256, 512
 func (c *attnCall) mustFit() {
 	if c.D > maxHead || c.DV > maxValue {
 		s := c.AttnShape // a copy: formatting the field itself would make every call escape to the heap
-		panic(fmt.Sprintf("cuda: attention of %s: heads of at most %d and values of at most %d", s.String(), maxHead, maxValue))
+		panic(fmt.Sprintf("cuda: attention of %s: heads of at most %d and values of at most %d", s.String(),
+			maxHead, maxValue))
 	}
 }
 

@@ -14,7 +14,8 @@ func (d *attention) AttentionChunks(a *device.Attn, cache *device.Cache, chunks 
 }
 
 // DiffAttentionChunks is AttentionChunks with two maps.
-func (d *attention) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
+func (d *attention) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache, chunks tensor.Tensor,
+	longest int) bool {
 	c := diffCall(a, nil)
 	return d.attendChunks(&c, cache, chunks, longest)
 }

@@ -38,14 +38,19 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		t hopperForward
 	}{
 		{attnShape{1, 1, 64, 64}, hopperForward{keys: 128, groups: 3, per: 1, producer: 32, consumer: 160, loop: true}},
-		{attnShape{1, 1, 96, 96}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true, loop: true}},
-		{attnShape{1, 1, 128, 128}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true, loop: true}},
+		{attnShape{1, 1, 96, 96}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240,
+			turns: true, loop: true}},
+		{attnShape{1, 1, 128, 128}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240,
+			turns: true, loop: true}},
 		{attnShape{2, 2, 64, 128}, hopperForward{keys: 64, groups: 2, per: 2, producer: 24, consumer: 240, loop: true}},
-		{attnShape{2, 2, 96, 192}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
+		{attnShape{2, 2, 96, 192}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240,
+			turns: true}},
 		{attnShape{2, 2, 128, 256}, hopperForward{keys: 96, groups: 2, per: 1, producer: 24, consumer: 240}},
-		{attnShape{2, 1, 64, 64}, hopperForward{keys: 128, groups: 2, per: 2, producer: 24, consumer: 240, turns: true, loop: true}},
+		{attnShape{2, 1, 64, 64}, hopperForward{keys: 128, groups: 2, per: 2, producer: 24, consumer: 240,
+			turns: true, loop: true}},
 		{attnShape{2, 1, 96, 96}, hopperForward{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240}},
-		{attnShape{2, 1, 128, 128}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
+		{attnShape{2, 1, 128, 128}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240,
+			turns: true}},
 	} {
 		all[x.s] = x.s.hopperKernels(x.t, x.s.fastest())
 	}
@@ -57,7 +62,8 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 	const forward, back = "attn_hopper_forward", "attn_hopper_backward"
 	options := b.options(s)
 	return hopperKernels{tile: t, back: b,
-		forward: hopperOf(forward, forward, t.options(s, false)...), paged: hopperOf(forward, forward, t.options(s, true)...),
+		forward:  hopperOf(forward, forward, t.options(s, false)...),
+		paged:    hopperOf(forward, forward, t.options(s, true)...),
 		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
@@ -66,7 +72,8 @@ func lastItems(sms, tiles, items int) int32 { return int32(min(items, max(2, cei
 
 func (t hopperForward) options(s attnShape, paged bool) []string {
 	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
-		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s, paged)), define("ORDER", int(flag(t.turns))),
+		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s, paged)),
+		define("ORDER", int(flag(t.turns))),
 		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))))
 }
 
@@ -199,7 +206,8 @@ func (d *forwardAttention) forwardHopper(c *attnCall, s attnShape, k *hopperKern
 		a.Ticket = uint64(d.ticket())
 		grid = dim1(min(d.info.SMs, grid.X*c.Heads*c.B))
 	}
-	d.launchStruct(k.forward, grid, dim1(t.threads()), t.shared(s, false), unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
+	d.launchStruct(k.forward, grid, dim1(t.threads()), t.shared(s, false),
+		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
 }
 
 // ticket is the address of a zero that kernels leave as they found it.

@@ -33,7 +33,8 @@ type hopperBackward struct {
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
 func (s attnShape) backward() hopperBackward {
-	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, rounds: 1, areas: 1, adds: ordered}
+	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, rounds: 1, areas: 1,
+		adds: ordered}
 	if t.split {
 		t.buffers = 1 // a warpgroup reads only its own dSᵀ
 	}
@@ -113,8 +114,9 @@ func (t hopperBackward) shared(s attnShape) int {
 }
 
 func (t hopperBackward) options(s attnShape) []string {
-	return append(s.options(), define("SPLIT", int(flag(t.split))), define("WEAVE", int(flag(t.weave))), define("QUERIES", t.queries),
-		define("BUFFERS", t.buffers), define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("AREAS", t.areas),
+	return append(s.options(), define("SPLIT", int(flag(t.split))), define("WEAVE", int(flag(t.weave))),
+		define("QUERIES", t.queries), define("BUFFERS", t.buffers), define("OUTS", t.outs), define("COPIED", t.copied),
+		define("ROUNDS", t.rounds), define("AREAS", t.areas),
 		define("FILL", int(flag(t.fill))), define("HELD_KEYS", int(flag(t.held))), define("SKIP", int(flag(t.skip))),
 		define("SHARED", t.shared(s)), define("ADDS", t.adds), define("LOOP", int(flag(t.loop))))
 }

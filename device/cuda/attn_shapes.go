@@ -56,7 +56,8 @@ func (s attnShape) forward() forwardTile {
 }
 
 func (t forwardTile) options() []string {
-	return []string{fmt.Sprintf("-DMT=%d", t.fragments), fmt.Sprintf("-DBN=%d", t.keys), fmt.Sprintf("-DBLOCKS=%d", t.blocks)}
+	return []string{fmt.Sprintf("-DMT=%d", t.fragments), fmt.Sprintf("-DBN=%d", t.keys),
+		fmt.Sprintf("-DBLOCKS=%d", t.blocks)}
 }
 
 // sizes are the query rows of a block, its threads and its shared memory: Q, two stages of K and V, and for two maps
@@ -119,9 +120,11 @@ func (c *attnCall) tiled() (attnShape, attnTiled, bool) {
 
 // attnGeneral are the kernels for any shape, by the number of maps.
 var attnGeneral = [3]struct{ forward, queries, keys kernel }{
-	1: {kernelOf("attention_general", "attention_general_forward"), kernelOf("attention_general", "attention_general_queries"),
+	1: {kernelOf("attention_general", "attention_general_forward"),
+		kernelOf("attention_general", "attention_general_queries"),
 		kernelOf("attention_general", "attention_general_keys")},
-	2: {kernelOf("diffattention_general", "diffattention_general_forward"), kernelOf("diffattention_general", "diffattention_general_queries"),
+	2: {kernelOf("diffattention_general", "diffattention_general_forward"),
+		kernelOf("diffattention_general", "diffattention_general_queries"),
 		kernelOf("diffattention_general", "diffattention_general_keys")},
 }
 

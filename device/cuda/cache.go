@@ -79,8 +79,11 @@ func (d *queue) turnAndKeep(c *device.Cache, v, slot, pos tensor.Tensor) {
 	pairs, _ := t.pairs()
 	units := t.x.Rows * (t.Heads*(t.Dim/2/pairs) + v.Cols/8)
 	d.launch(ropeCache[flag(t.Interleaved)], dim1(ceil(units, 128)), dim1(128), 0,
-		ptr(t.x), i32(t.x.Ld), ptr(t.table), i32(t.table.Ld), ptr(t.pos), i32(t.x.Rows), i32(t.Heads), i32(t.Dim), i32(t.table.Rows), f32(t.sign()),
-		ptr(c.K), i32(c.K.Ld), i32(t.x.Cols-c.K.Cols), ptr(c.V), i32(c.V.Ld), ptr(v), i32(v.Ld), i32(v.Cols), ptr(slot), ptr(pos),
-		ptr(c.Table), i32(c.Table.Ld), i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), d.faultPtr())
+		ptr(t.x), i32(t.x.Ld), ptr(t.table), i32(t.table.Ld), ptr(t.pos), i32(t.x.Rows), i32(t.Heads), i32(t.Dim),
+		i32(t.table.Rows), f32(t.sign()),
+		ptr(c.K), i32(c.K.Ld), i32(t.x.Cols-c.K.Cols), ptr(c.V), i32(c.V.Ld), ptr(v), i32(v.Ld), i32(v.Cols),
+		ptr(slot), ptr(pos),
+		ptr(c.Table), i32(c.Table.Ld), i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize),
+		i32(c.K.Rows), d.faultPtr())
 	d.fresh.wrote(t.x)
 }

@@ -59,15 +59,17 @@ func (d *products) classify(c *device.Classifier, from, to, ld int) {
 	}
 	switch {
 	case c.Part.Ok():
-		d.launch(classifyPart, grid, block, 0, ptr(c.Part.Columns(from, to)), i32(c.Part.Ld), ptr(y), i32(ld), targets, i32(classes), d.faultPtr())
+		d.launch(classifyPart, grid, block, 0, ptr(c.Part.Columns(from, to)), i32(c.Part.Ld), ptr(y), i32(ld), targets,
+			i32(classes), d.faultPtr())
 	case c.Parts.Ok():
-		d.launch(classifyParts, grid, block, 0, loss, ptr(c.Parts.Columns(from, to)), i32(c.Parts.Ld), i32(c.Parts.Rows/2), ptr(y), i32(ld), targets,
-			i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
+		d.launch(classifyParts, grid, block, 0, loss, ptr(c.Parts.Columns(from, to)), i32(c.Parts.Ld),
+			i32(c.Parts.Rows/2), ptr(y), i32(ld), targets, i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
 	case d.info.Major == 9 && classes >= d.ringLeast && c.DX.Ok() && 4*ld <= ringSlots*ringChunk:
-		d.launch(classifyRing, dim1(min(rows, d.info.SMs)), dim1(ringConsumers+32), ringShared, loss, ptr(y), i32(ld), targets, i32(rows), i32(classes),
-			f32(c.Scale), d.faultPtr())
+		d.launch(classifyRing, dim1(min(rows, d.info.SMs)), dim1(ringConsumers+32), ringShared, loss, ptr(y), i32(ld),
+			targets, i32(rows), i32(classes), f32(c.Scale), d.faultPtr())
 	default:
-		d.launch(classifyRows, grid, block, 0, loss, ptr(y), i32(ld), targets, i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
+		d.launch(classifyRows, grid, block, 0, loss, ptr(y), i32(ld), targets, i32(classes), f32(c.Scale),
+			flag(c.DX.Ok()), d.faultPtr())
 	}
 	if !c.DX.Ok() {
 		return

@@ -40,7 +40,8 @@ func (d *elementwise) pair(k kernel, dst, src tensor.Tensor) {
 	}
 	flat(&dst, &src)
 	grid, block := each(dst.Rows, dst.Cols)
-	d.launch(k, grid, block, 0, ptr(dst), i32(dst.Ld), ptr(src), i32(src.Ld), i32(dst.Rows), i32(dst.Cols), flag(vec(dst, src)))
+	d.launch(k, grid, block, 0, ptr(dst), i32(dst.Ld), ptr(src), i32(src.Ld), i32(dst.Rows), i32(dst.Cols),
+		flag(vec(dst, src)))
 }
 
 // mustFloats panics for the oracle's dtype, which no kernel supports.

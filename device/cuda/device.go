@@ -115,7 +115,8 @@ func newDevice(drv cu.Driver) (*Device, error) {
 	}
 	q := &queue{machine: m}
 	return &Device{
-		queue: q, elementwise: elementwise{q}, rowOps: rowOps{q}, products: products{queue: q, maxLogits: maxLogits, ringLeast: ringLeast},
+		queue: q, elementwise: elementwise{q}, rowOps: rowOps{q},
+		products: products{queue: q, maxLogits: maxLogits, ringLeast: ringLeast},
 		attention: attention{queue: q, forwardAttention: forwardAttention{queue: q},
 			backwardAttention: backwardAttention{queue: q}, cachedAttention: cachedAttention{queue: q}},
 	}, nil
@@ -123,7 +124,8 @@ func newDevice(drv cu.Driver) (*Device, error) {
 
 // Name describes the device.
 func (d *Device) Name() string {
-	return fmt.Sprintf("cuda:%d: %s, %s, %d SMs, %s", d.info.Ordinal, d.info.Name, d.info.Arch(), d.info.SMs, d.precision())
+	return fmt.Sprintf("cuda:%d: %s, %s, %d SMs, %s", d.info.Ordinal, d.info.Name, d.info.Arch(), d.info.SMs,
+		d.precision())
 }
 
 // Sync waits for all work and returns the first fault since the last call.

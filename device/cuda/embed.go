@@ -56,9 +56,13 @@ func (d *rowOps) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	chunks := ceil(rows, embedChunk)
 	zero := int(r.rank - r.count) // counts and cursor come first
 	d.fail(d.now().Clear(cu.Block{Addr: uintptr(r.count), Rows: 1, Width: zero, Pitch: zero}))
-	d.launch(embedRank, dim1(chunks), dim1(embedChunk), 0, r.rank, r.count, ptr(ids), i32(rows), i32(vocab), d.faultPtr())
-	d.launch(embedOffsets, dim1(ceil(vocab, 256)), dim1(256), 0, r.used, r.base, r.count, r.cursor, i32(chunks), i32(vocab))
-	d.launch(embedPlace, dim1(ceil(rows, 256)), dim1(256), 0, r.list, r.base, r.count, r.rank, ptr(ids), i32(rows), i32(vocab))
+	d.launch(embedRank, dim1(chunks), dim1(embedChunk), 0, r.rank, r.count, ptr(ids), i32(rows),
+		i32(vocab), d.faultPtr())
+	d.launch(embedOffsets, dim1(ceil(vocab, 256)), dim1(256), 0, r.used, r.base, r.count, r.cursor,
+		i32(chunks), i32(vocab))
+	d.launch(embedPlace, dim1(ceil(rows, 256)), dim1(256), 0, r.list, r.base, r.count, r.rank, ptr(ids),
+		i32(rows), i32(vocab))
 	d.launch(embedGather, dim2(min(rows, vocab), ceil(cols, 1024)), dim1(128), 0,
-		ptr(dtable), i32(dtable.Ld), ptr(dout), i32(dout.Ld), r.used, r.list, r.cursor, i32(cols), flag(vec(dtable, dout)))
+		ptr(dtable), i32(dtable.Ld), ptr(dout), i32(dout.Ld), r.used, r.list, r.cursor, i32(cols),
+		flag(vec(dtable, dout)))
 }

@@ -135,7 +135,8 @@ func (d *queue) joinSigmoid(y, x tensor.Tensor) bool {
 // columns runs first.
 func (d *queue) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) bool {
 	h := &d.held
-	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
+	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) &&
+		h.apartFrom(c.V)) {
 		d.multiplyRows(&h.product)
 		h.kind = heldTurn
 	}
@@ -205,7 +206,8 @@ func apart(written []tensor.Tensor, read ...tensor.Tensor) bool {
 // apartFrom reports whether t overlaps nothing that a held product or its norm still reads or writes.
 func (h *held) apartFrom(t tensor.Tensor) bool {
 	p, n := &h.product, &h.norm
-	return apart([]tensor.Tensor{t}, p.c, p.x, p.w) && (!p.norm || apart([]tensor.Tensor{t}, n.y, n.rstd, n.sum, n.x, n.delta, n.w))
+	return apart([]tensor.Tensor{t}, p.c, p.x, p.w) &&
+		(!p.norm || apart([]tensor.Tensor{t}, n.y, n.rstd, n.sum, n.x, n.delta, n.w))
 }
 
 // same reports whether two views are equal.

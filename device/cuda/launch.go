@@ -115,7 +115,8 @@ func (d *machine) Build() error {
 		if d.funcs[k].fn != 0 || registry[k].hopper && d.info.Major != 9 {
 			continue
 		}
-		if err := d.load(kernel(k)); err != nil && !slices.ContainsFunc(all, func(e error) bool { return e.Error() == err.Error() }) {
+		if err := d.load(kernel(k)); err != nil &&
+			!slices.ContainsFunc(all, func(e error) bool { return e.Error() == err.Error() }) {
 			all = append(all, err)
 		}
 	}

@@ -32,7 +32,8 @@ type machine struct {
 func newMachine(drv cu.Driver) (*machine, error) {
 	info := drv.Info()
 	if info.Major < 8 {
-		return nil, fmt.Errorf("%w: %s has compute capability %d.%d, bf16 matrix units begin with 8.0", ErrUnavailable, info.Name, info.Major, info.Minor)
+		return nil, fmt.Errorf("%w: %s has compute capability %d.%d, bf16 matrix units begin with 8.0", ErrUnavailable,
+			info.Name, info.Major, info.Minor)
 	}
 	fault, told, err := drv.Shared(16)
 	if err != nil {

@@ -74,10 +74,12 @@ func (d *products) tiles(c, a, b tensor.Tensor, k int, op device.MatMul) {
 	if parts > 1 {
 		part = uint64(d.scratch(parts * m * n * 4))
 	}
-	d.launch(matmulKernels[flag(op.TransA)|flag(op.TransB)<<1][size], dim3(ceil(n, matmulBN), ceil(m, bm), parts), dim1(128),
-		matmulShared(bm, op), ptr(a), i32(a.Ld), ptr(b), i32(b.Ld), ptr(c), i32(c.Ld), i32(m), i32(n), i32(k), i32(per), part, flags)
+	d.launch(matmulKernels[flag(op.TransA)|flag(op.TransB)<<1][size],
+		dim3(ceil(n, matmulBN), ceil(m, bm), parts), dim1(128), matmulShared(bm, op), ptr(a), i32(a.Ld), ptr(b),
+		i32(b.Ld), ptr(c), i32(c.Ld), i32(m), i32(n), i32(k), i32(per), part, flags)
 	if parts > 1 {
-		d.launch(matmulReduce, dim1(ceil(m*n, 256)), dim1(256), 0, ptr(c), i32(c.Ld), part, i32(m), i32(n), i32(parts), flags)
+		d.launch(matmulReduce, dim1(ceil(m*n, 256)), dim1(256), 0, ptr(c), i32(c.Ld), part, i32(m), i32(n),
+			i32(parts), flags)
 	}
 }
 

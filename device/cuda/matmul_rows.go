@@ -30,7 +30,8 @@ func rowsOf(name string, cols, rows int) rowsKernel {
 func joiningOf(name string) rowsKernel {
 	r := rowsOf("matmul_rows8_"+name, 16, 8)
 	r.joins = true
-	r.turned.stored, r.gated.stored = earlyOf("matmul_rows", "matmul_turn8_"+name), earlyOf("matmul_rows", "matmul_gate8_"+name)
+	r.turned.stored, r.gated.stored = earlyOf("matmul_rows", "matmul_turn8_"+name),
+		earlyOf("matmul_rows", "matmul_gate8_"+name)
 	return r
 }
 
@@ -41,7 +42,8 @@ func joiningOf(name string) rowsKernel {
 func shortOf() rowsKernel {
 	r := joiningOf("short")
 	r.norms, r.alone.normed = true, earlyOf("matmul_rows", "matmul_norm8_short")
-	r.turned.normed, r.gated.normed = earlyOf("matmul_rows", "matmul_normturn8_short"), earlyOf("matmul_rows", "matmul_normgate8_short")
+	r.turned.normed, r.gated.normed = earlyOf("matmul_rows", "matmul_normturn8_short"),
+		earlyOf("matmul_rows", "matmul_normgate8_short")
 	return r
 }
 
@@ -124,12 +126,13 @@ func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint6
 	args, run := append(room[:0], ptr(p.x), i32(p.x.Ld)), k.stored
 	flags |= flag(p.c.Type == tensor.F32)*matmulFloat | flag(p.op.Accumulate)*matmulAccumulate | flag(vec(p.x))*rowsVecX | flag(d.fresh.settled(p.w, 0, 0))*rowsEarly
 	if p.norm {
-		args, run = append(room[:0], ptr(n.y), i32(n.y.Ld), ptr(n.rstd), ptr(n.sum), i32(n.sum.Ld), ptr(n.x), i32(n.x.Ld), ptr(n.delta), i32(n.delta.Ld),
-			ptr(n.w), f32(n.eps)), k.normed
+		args, run = append(room[:0], ptr(n.y), i32(n.y.Ld), ptr(n.rstd), ptr(n.sum), i32(n.sum.Ld), ptr(n.x),
+			i32(n.x.Ld), ptr(n.delta), i32(n.delta.Ld), ptr(n.w), f32(n.eps)), k.normed
 		flags |= flag(d.fresh.settled(n.w, 0, 0)) * rowsGain
 	}
 	args = append(args, ptr(p.w), i32(p.w.Ld), ptr(p.c), i32(p.c.Ld), i32(p.c.Rows), i32(p.c.Cols), i32(p.k), flags)
-	d.launch(run, dim2(ceil(p.c.Cols, p.s.cols), ceil(p.c.Rows, p.s.rows)), dim1(32*rowsWarps), p.s.shared(p.k), append(args, more...)...)
+	d.launch(run, dim2(ceil(p.c.Cols, p.s.cols), ceil(p.c.Rows, p.s.rows)), dim1(32*rowsWarps), p.s.shared(p.k),
+		append(args, more...)...)
 	d.fresh.wrote(p.c)
 	if p.norm {
 		d.fresh.wrote(n.y, n.rstd, n.sum)
@@ -147,7 +150,8 @@ func (d *queue) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, slo
 	d.launchRows(p, p.s.turned, 0,
 		ptr(t.table), i32(t.table.Ld), ptr(t.pos), i32(t.table.Rows), f32(t.sign()), i32(t.Dim), flag(t.Interleaved),
 		i32(t.x.Cols-c.K.Cols), i32(t.x.Cols), ptr(c.K), i32(c.K.Ld), ptr(c.V), i32(c.V.Ld), ptr(slot), ptr(pos),
-		ptr(c.Table), i32(c.Table.Ld), i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), d.faultPtr())
+		ptr(c.Table), i32(c.Table.Ld), i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize),
+		i32(c.K.Rows), d.faultPtr())
 }
 
 // pickRows selects the smallest blocks that hold all rows. Each block reads x again, so many rows need many columns per

@@ -70,8 +70,9 @@ func (n *normCall) canWait() bool {
 func (d *queue) normalize(n *normCall) {
 	y, sum, x, delta, w := n.y, n.sum, n.x, n.delta, n.w
 	if byWarps(x, y, sum, delta, w) {
-		d.launch(rmsnormWarps[ceil(x.Cols, 256)].forward, dim1(min(ceil(x.Rows, normWarps), 16*d.info.SMs)), dim1(32*normWarps), 0,
-			ptr(y), i32(y.Ld), ptr(n.rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld), ptr(w), i32(x.Rows), i32(x.Cols), f32(n.eps))
+		d.launch(rmsnormWarps[ceil(x.Cols, 256)].forward, dim1(min(ceil(x.Rows, normWarps), 16*d.info.SMs)),
+			dim1(32*normWarps), 0, ptr(y), i32(y.Ld), ptr(n.rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta),
+			i32(delta.Ld), ptr(w), i32(x.Rows), i32(x.Cols), f32(n.eps))
 		return
 	}
 	k := rmsnormForward
@@ -80,7 +81,8 @@ func (d *queue) normalize(n *normCall) {
 	}
 	d.launch(k, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0,
 		ptr(y), i32(y.Ld), ptr(n.rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld),
-		ptr(w), i32(x.Cols), f32(n.eps), flag(vec(y, sum, x, delta, w)), flag(x.Rows <= fewRows && d.fresh.settled(w, 0, 0)))
+		ptr(w), i32(x.Cols), f32(n.eps), flag(vec(y, sum, x, delta, w)),
+		flag(x.Rows <= fewRows && d.fresh.settled(w, 0, 0)))
 	d.fresh.wrote(y, n.rstd, sum)
 }
 
@@ -94,8 +96,8 @@ func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	if byWarps(x, dx, dy, w) {
 		parts := min(ceil(x.Rows, normWarps), 8*d.info.SMs)
 		part := uint64(d.scratch(parts * x.Cols * 4))
-		d.launch(rmsnormWarps[ceil(x.Cols, 256)].backward, dim1(parts), dim1(32*normWarps), 0, ptr(dx), i32(dx.Ld), part, ptr(dy), i32(dy.Ld),
-			ptr(x), i32(x.Ld), ptr(w), ptr(rstd), i32(x.Rows), i32(x.Cols))
+		d.launch(rmsnormWarps[ceil(x.Cols, 256)].backward, dim1(parts), dim1(32*normWarps), 0, ptr(dx), i32(dx.Ld),
+			part, ptr(dy), i32(dy.Ld), ptr(x), i32(x.Ld), ptr(w), ptr(rstd), i32(x.Rows), i32(x.Cols))
 		d.launch(rmsnormFinish, dim1(ceil(x.Cols, 32)), dim1(1024), 0, ptr(dw), part, i32(parts), i32(x.Cols))
 		return
 	}
@@ -106,8 +108,8 @@ func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	if x.Cols > maxNormed/8 { // blocks of up to 512 threads have enough registers for a row
 		k = rmsnormBackwardWide
 	}
-	d.launch(k, dim1(parts), dim1(rowThreads(x.Cols)), 0, ptr(dx), i32(dx.Ld), part, ptr(dy), i32(dy.Ld), ptr(x), i32(x.Ld),
-		ptr(w), ptr(rstd), i32(x.Rows), i32(x.Cols), i32(per), flag(vec(dx, dy, x, w)))
+	d.launch(k, dim1(parts), dim1(rowThreads(x.Cols)), 0, ptr(dx), i32(dx.Ld), part, ptr(dy), i32(dy.Ld),
+		ptr(x), i32(x.Ld), ptr(w), ptr(rstd), i32(x.Rows), i32(x.Cols), i32(per), flag(vec(dx, dy, x, w)))
 	d.launch(rmsnormFinish, dim1(ceil(x.Cols, 32)), dim1(1024), 0, ptr(dw), part, i32(parts), i32(x.Cols))
 }
 

@@ -57,7 +57,8 @@ func (d *queue) rotate(c *turnCall) {
 	pairs, wide := c.pairs()
 	units := c.x.Rows * c.Heads * (c.Dim / 2 / pairs)
 	d.launch(ropeKernels[flag(c.Interleaved)][flag(wide)], dim1(ceil(units, 256)), dim1(256), 0,
-		ptr(c.x), i32(c.x.Ld), ptr(c.table), i32(c.table.Ld), ptr(c.pos), i32(c.x.Rows), i32(c.Heads), i32(c.Dim), i32(c.table.Rows),
+		ptr(c.x), i32(c.x.Ld), ptr(c.table), i32(c.table.Ld), ptr(c.pos), i32(c.x.Rows), i32(c.Heads), i32(c.Dim),
+		i32(c.table.Rows),
 		f32(c.sign()), d.faultPtr())
 	d.fresh.wrote(c.x)
 }

@@ -20,8 +20,8 @@ func (d *attention) SubtractHeads(out, a, lam tensor.Tensor, heads int) {
 	}
 	dv := out.Cols / heads
 	row, step := lambdaSteps(lam)
-	d.launch(subtractheadsForward, dim1(ceil(out.Rows*heads*ceil(dv, 8), 256)), dim1(256), 0, ptr(out), i32(out.Ld), ptr(a), i32(a.Ld),
-		ptr(lam), row, step, i32(out.Rows), i32(heads), i32(dv), flag(vec8(dv, out, a)))
+	d.launch(subtractheadsForward, dim1(ceil(out.Rows*heads*ceil(dv, 8), 256)), dim1(256), 0, ptr(out), i32(out.Ld),
+		ptr(a), i32(a.Ld), ptr(lam), row, step, i32(out.Rows), i32(heads), i32(dv), flag(vec8(dv, out, a)))
 	d.fresh.wrote(out)
 }
 
@@ -34,8 +34,9 @@ func (d *attention) SubtractHeadsBackward(da, dlam, dout, a, lam tensor.Tensor, 
 	dv := dout.Cols / heads
 	lanes := min(32, 1<<bits.Len(uint(max(1, ceil(dv, 8))-1))) // the power of two from the number of pieces up
 	row, step := lambdaSteps(lam)
-	d.launch(subtractheadsBackward, dim1(ceil(dout.Rows*heads*lanes, 256)), dim1(256), 0, ptr(da), i32(da.Ld), ptr(dlam), i32(dlam.Ld),
-		ptr(dout), i32(dout.Ld), ptr(a), i32(a.Ld), ptr(lam), row, step, i32(dout.Rows), i32(heads), i32(dv), i32(lanes),
+	d.launch(subtractheadsBackward, dim1(ceil(dout.Rows*heads*lanes, 256)), dim1(256), 0, ptr(da), i32(da.Ld),
+		ptr(dlam), i32(dlam.Ld), ptr(dout), i32(dout.Ld), ptr(a), i32(a.Ld), ptr(lam), row, step, i32(dout.Rows),
+		i32(heads), i32(dv), i32(lanes),
 		flag(vec8(dv, da, dout, a)))
 }
 

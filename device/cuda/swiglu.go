@@ -35,8 +35,8 @@ func (d *elementwise) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 		return
 	}
 	grid, block := each(dy.Rows, dy.Cols)
-	d.launch(swigluBackward, grid, block, 0, ptr(dgu), i32(dgu.Ld), ptr(y), i32(y.Ld), ptr(dy), i32(dy.Ld), ptr(gu), i32(gu.Ld), i32(dy.Rows), i32(dy.Cols),
-		gateVec(dy.Cols, dgu, y, dy, gu))
+	d.launch(swigluBackward, grid, block, 0, ptr(dgu), i32(dgu.Ld), ptr(y), i32(y.Ld), ptr(dy), i32(dy.Ld), ptr(gu),
+		i32(gu.Ld), i32(dy.Rows), i32(dy.Cols), gateVec(dy.Cols, dgu, y, dy, gu))
 }
 
 // gateVec selects the kernels' access width: 1 for 16 bytes, 2 for 16 bytes but 8 for u, which begins at column f, 0

@@ -42,7 +42,8 @@ func adamwCase(s adamwSpec) *Case {
 	}
 	m, g := cs.acc("M", stat, 1, s.n, state...), cs.in("G", stat, 1, s.n, dense)
 	v := cs.acc("V", stat, 1, s.n, append(state, uniform(0, 1))...)
-	rate, sq := cs.in("Rate", stat, 1, 3, given(0.01, 1-0.9*0.9, 1-0.95*0.95)), cs.in("GradSq", stat, 1, 1, given(s.gradSq))
+	rate, sq := cs.in("Rate", stat, 1, 3, given(0.01, 1-0.9*0.9, 1-0.95*0.95)),
+		cs.in("GradSq", stat, 1, 1, given(s.gradSq))
 	cs.bind = func(x []tensor.Tensor) func(device.Device) {
 		a := &device.AdamW{W: x[w], Master: x[master], M: x[m], V: x[v], G: x[g], Rate: x[rate], GradSq: x[sq],
 			Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, MaxNorm: s.maxNorm, RoundBF16: s.round}
@@ -62,7 +63,8 @@ func adamwCases() (all []*Case) {
 			adamwCase(adamwSpec{n: n, kind: stat, maxNorm: 1, gradSq: math.Inf(1)}))
 	}
 	const tiles = 40001 // several of every device's
-	return append(all, adamwCase(adamwSpec{n: tiles, kind: stat, maxNorm: 1, gradSq: 9}), adamwCase(adamwSpec{n: tiles, kind: act, master: true, round: true}))
+	return append(all, adamwCase(adamwSpec{n: tiles, kind: stat, maxNorm: 1, gradSq: 9}),
+		adamwCase(adamwSpec{n: tiles, kind: act, master: true, round: true}))
 }
 
 // adamwExtra: W is its master rounded once, to its dtype or to bf16 values.
@@ -89,10 +91,12 @@ func adamwSplit(t *testing.T, d device.Device) {
 	const n = 1003
 	r := rand.New(rand.NewPCG(3, 4))
 	fresh := func(t tensor.DType) tensor.Tensor { return device.Empty(d, t, 1, n) }
-	whole := device.AdamW{W: fresh(tensor.BF16), Master: fresh(tensor.F32), M: fresh(tensor.F32), V: fresh(tensor.F32), G: fresh(tensor.F32),
-		Rate: device.Empty(d, tensor.F32, 1, 3), GradSq: device.Empty(d, tensor.F32, 1, 1), Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, MaxNorm: 1}
+	whole := device.AdamW{W: fresh(tensor.BF16), Master: fresh(tensor.F32), M: fresh(tensor.F32), V: fresh(tensor.F32),
+		G: fresh(tensor.F32), Rate: device.Empty(d, tensor.F32, 1, 3), GradSq: device.Empty(d, tensor.F32, 1, 1),
+		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, MaxNorm: 1}
 	halves := whole
-	halves.W, halves.Master, halves.M, halves.V = fresh(tensor.BF16), fresh(tensor.I16), fresh(tensor.F32), fresh(tensor.F32)
+	halves.W, halves.Master, halves.M, halves.V = fresh(tensor.BF16), fresh(tensor.I16), fresh(tensor.F32),
+		fresh(tensor.F32)
 	x := make([]float32, n)
 	draw := func() []float32 {
 		for i := range x {
@@ -114,11 +118,13 @@ func adamwSplit(t *testing.T, d device.Device) {
 		device.ReadFloats(d, w, halves.W)
 		for i := range x {
 			if upper, _ := half.Split(want[i]); x[i] != want[i] || w[i] != half.BF16ToF32(upper) {
-				t.Fatalf("step %d, element %d: %x in halves (weight %x), %x whole", step, i, math.Float32bits(x[i]), math.Float32bits(w[i]), math.Float32bits(want[i]))
+				t.Fatalf("step %d, element %d: %x in halves (weight %x), %x whole", step, i, math.Float32bits(x[i]),
+					math.Float32bits(w[i]), math.Float32bits(want[i]))
 			}
 		}
 	}
-	for _, x := range []tensor.Tensor{whole.W, whole.Master, whole.M, whole.V, whole.G, whole.Rate, whole.GradSq, halves.W, halves.Master, halves.M, halves.V} {
+	for _, x := range []tensor.Tensor{whole.W, whole.Master, whole.M, whole.V, whole.G, whole.Rate, whole.GradSq,
+		halves.W, halves.Master, halves.M, halves.V} {
 		d.Free(x.Buf)
 	}
 }

@@ -27,7 +27,8 @@ func (s attnSpec) String() string {
 	for _, f := range []struct {
 		on   bool
 		text string
-	}{{s.keys > 0, fmt.Sprintf(",keys=%d", s.keys)}, {s.scalar, ",scalar"}, {s.docs, ",docs"}, {s.hot, ",hot"}, {s.bare, ",bare"}} {
+	}{{s.keys > 0, fmt.Sprintf(",keys=%d", s.keys)}, {s.scalar, ",scalar"}, {s.docs, ",docs"}, {s.hot, ",hot"},
+		{s.bare, ",bare"}} {
 		if f.on {
 			name += f.text
 		}
@@ -139,8 +140,8 @@ func attentionCase(s attnSpec) *Case {
 }
 
 func (s attnSpec) attn(x []tensor.Tensor, a attnArgs) *device.Attn {
-	return &device.Attn{AttnShape: s.shape(x[a.q].Rows / s.t), Norm: s.headNorm(x[a.weight]), Q: x[a.q], K: x[a.k], V: x[a.v],
-		Start: x[a.start], Out: x[a.out], Raw: x[a.raw], LSE: x[a.lse], Rstd: x[a.rstd]}
+	return &device.Attn{AttnShape: s.shape(x[a.q].Rows / s.t), Norm: s.headNorm(x[a.weight]), Q: x[a.q],
+		K: x[a.k], V: x[a.v], Start: x[a.start], Out: x[a.out], Raw: x[a.raw], LSE: x[a.lse], Rstd: x[a.rstd]}
 }
 
 func attentionBackwardCase(s attnSpec) *Case {

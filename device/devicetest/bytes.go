@@ -16,9 +16,12 @@ func BytesMustFit(t *testing.T, d device.Device, name string) {
 	x := device.Empty(d, d.Types().Stat, 2, 3)
 	n := x.Len() * x.Type.Size()
 	for what, f := range map[string]func(){
-		"write of less": func() { d.Write(x, make([]byte, n-1)) }, "read of more": func() { d.Read(make([]byte, n+1), x) },
-		"write of more": func() { d.Write(x, make([]byte, n+1)) }, "read of less": func() { d.Read(make([]byte, n-4), x) },
-		"write of nothing": func() { d.Write(tensor.Tensor{}, nil) }, "read of nothing": func() { d.Read(nil, tensor.Tensor{}) },
+		"write of less":    func() { d.Write(x, make([]byte, n-1)) },
+		"read of more":     func() { d.Read(make([]byte, n+1), x) },
+		"write of more":    func() { d.Write(x, make([]byte, n+1)) },
+		"read of less":     func() { d.Read(make([]byte, n-4), x) },
+		"write of nothing": func() { d.Write(tensor.Tensor{}, nil) },
+		"read of nothing":  func() { d.Read(nil, tensor.Tensor{}) },
 	} {
 		func() {
 			defer func() {

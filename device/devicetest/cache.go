@@ -118,7 +118,8 @@ func cachedCase(s attnSpec, p pages) *Case {
 	}
 	a.out = c.out("out", act, n, s.h*s.dv, loose, perRow(1))
 	if s.norm == "plain" { // scratch, absent with the other norm
-		a.raw, a.rstd = c.add("raw", scratch, act, n, s.h*s.dv, []option{perRow(1)}), c.add("rstd", scratch, stat, n, s.h, []option{perRow(1)})
+		a.raw, a.rstd = c.add("raw", scratch, act, n, s.h*s.dv, []option{perRow(1)}),
+			c.add("rstd", scratch, stat, n, s.h, []option{perRow(1)})
 	}
 	if s.keys > 0 && s.scalar {
 		a.lam = c.in("lam", stat, 1, 1, uniform(0.1, 0.9))
@@ -197,14 +198,17 @@ func through(t *testing.T, d device.Device, s attnSpec, full *Case, p *placed) {
 		return t
 	}
 	act, kv := d.Types().Act, d.Types().Cache
-	cache := &device.Cache{K: device.Empty(d, kv, where.rows(), x["k"].Cols), V: device.Empty(d, kv, where.rows(), x["v"].Cols),
+	cache := &device.Cache{K: device.Empty(d, kv, where.rows(), x["k"].Cols),
+		V:     device.Empty(d, kv, where.rows(), x["v"].Cols),
 		Table: ids(where.slots, where.per, where.table(full.random())), PageSize: where.size}
 	slot, pos, out := ids(1, n, where.slot), ids(1, n, where.pos), device.Empty(d, act, n, s.h*s.dv)
 	d.CacheWrite(cache, x["k"], x["v"], slot, pos)
 	if s.keys > 0 {
-		d.DiffAttentionCached(&device.DiffAttn{AttnShape: s.shape(0), Keys: s.keys, Norm: s.headNorm(x["norm"]), Q: x["q"], Lam: x["lam"], Out: out}, cache, slot, pos)
+		d.DiffAttentionCached(&device.DiffAttn{AttnShape: s.shape(0), Keys: s.keys, Norm: s.headNorm(x["norm"]),
+			Q: x["q"], Lam: x["lam"], Out: out}, cache, slot, pos)
 	} else {
-		d.AttentionCached(&device.Attn{AttnShape: s.shape(0), Norm: s.headNorm(x["norm"]), Q: x["q"], Out: out}, cache, slot, pos)
+		d.AttentionCached(&device.Attn{AttnShape: s.shape(0), Norm: s.headNorm(x["norm"]), Q: x["q"], Out: out},
+			cache, slot, pos)
 	}
 	got, want := make([]float64, out.Len()), make([]float64, out.Len())
 	device.ReadFloats(d, got, out)
@@ -219,7 +223,8 @@ func cacheBench() []*Case {
 	return []*Case{
 		cacheWriteCase(step(16, 511, 511, 511, 511), 512, 512),
 		cachedCase(attnSpec{h: 8, g: 8, d: 64, dv: 64, norm: "off"}, step(16, 511, 511, 511, 511)),
-		cachedCase(attnSpec{h: 4, g: 4, d: 64, dv: 128, norm: "affine", keys: 2, scalar: true}, step(16, 511, 511, 511, 511)),
+		cachedCase(attnSpec{h: 4, g: 4, d: 64, dv: 128, norm: "affine", keys: 2, scalar: true},
+			step(16, 511, 511, 511, 511)),
 		cachedCase(attnSpec{h: 8, g: 4, d: 64, dv: 64, norm: "off", keys: 1}, step(16, 511, 511, 511, 511)),
 	}
 }

@@ -88,7 +88,8 @@ func classifyPartsCase(n, v, c, ranks int, grad bool, top float64) *Case {
 		dw = cs.acc("DW", stat, v, c, loose, floor(0.01))
 	}
 	cs.bind = func(x []tensor.Tensor) func(device.Device) {
-		cl := &device.Classifier{X: x[in], W: x[w], Targets: x[ids], Parts: x[parts], Loss: x[loss], DX: x[dx], DW: x[dw], Scale: 0.25}
+		cl := &device.Classifier{X: x[in], W: x[w], Targets: x[ids], Parts: x[parts], Loss: x[loss], DX: x[dx],
+			DW: x[dw], Scale: 0.25}
 		return func(d device.Device) { d.Classify(cl) }
 	}
 	return cs

@@ -31,15 +31,18 @@ func copyCases() (all []*Case) {
 		}
 	})
 	for _, s := range edges {
-		all = append(all, copyCase(act, act, s[0], s[1]), copyCase(f32, bf16, s[0], s[1]), copyCase(bf16, f32, s[0], s[1]))
+		all = append(all, copyCase(act, act, s[0], s[1]), copyCase(f32, bf16, s[0], s[1]),
+			copyCase(bf16, f32, s[0], s[1]))
 	}
 	return all
 }
 
 // copyExtra: rounding to bf16 goes to the nearest, ties to even, and infinities and NaN survive.
 func copyExtra(t *testing.T, d device.Device) {
-	in := []float32{1, 1 + 1.0/256, 1 + 3.0/256, 1 + 1.0/256 + 1.0/4096, 3.4e38, float32(math.Inf(-1)), float32(math.NaN()), 1e-40, -0.1}
-	want := []float64{1, 1, 1 + 4.0/256, 1 + 2.0/256, math.Inf(1), math.Inf(-1), math.NaN(), 9.183549615799121e-41, -0.10009765625}
+	in := []float32{1, 1 + 1.0/256, 1 + 3.0/256, 1 + 1.0/256 + 1.0/4096, 3.4e38, float32(math.Inf(-1)),
+		float32(math.NaN()), 1e-40, -0.1}
+	want := []float64{1, 1, 1 + 4.0/256, 1 + 2.0/256, math.Inf(1), math.Inf(-1), math.NaN(), 9.183549615799121e-41,
+		-0.10009765625}
 	src, dst := device.Empty(d, tensor.F32, 1, len(in)), device.Empty(d, tensor.BF16, 1, len(in))
 	device.WriteFloats(d, src, in)
 	d.Copy(dst, src)

@@ -43,8 +43,9 @@ func diffattentionCase(s attnSpec) *Case {
 }
 
 func (s attnSpec) diff(x []tensor.Tensor, a attnArgs) *device.DiffAttn {
-	return &device.DiffAttn{AttnShape: s.shape(x[a.q].Rows / s.t), Keys: s.keys, Norm: s.headNorm(x[a.weight]), Q: x[a.q], K: x[a.k], V: x[a.v],
-		Lam: x[a.lam], Start: x[a.start], Out: x[a.out], Raw: x[a.raw], Out2: x[a.out2], LSE: x[a.lse], Rstd: x[a.rstd]}
+	return &device.DiffAttn{AttnShape: s.shape(x[a.q].Rows / s.t), Keys: s.keys, Norm: s.headNorm(x[a.weight]),
+		Q: x[a.q], K: x[a.k], V: x[a.v], Lam: x[a.lam], Start: x[a.start], Out: x[a.out], Raw: x[a.raw],
+		Out2: x[a.out2], LSE: x[a.lse], Rstd: x[a.rstd]}
 }
 
 func diffattentionBackwardCase(s attnSpec) *Case {
@@ -60,7 +61,8 @@ func diffattentionBackwardCase(s attnSpec) *Case {
 	dlam := c.out("dlam", stat, n, s.h, loose, floor(1), perRow(s.t))
 	c.bind = func(x []tensor.Tensor) func(device.Device) {
 		at := s.diff(x, a)
-		gr := &device.DiffAttnGrad{DOut: x[g.dout], DQ: x[g.dq], DK: x[g.dk], DV: x[g.dv], DLam: x[dlam], DNorm: x[g.dnorm]}
+		gr := &device.DiffAttnGrad{DOut: x[g.dout], DQ: x[g.dq], DK: x[g.dk], DV: x[g.dv], DLam: x[dlam],
+			DNorm: x[g.dnorm]}
 		return func(d device.Device) { d.DiffAttentionBackward(at, gr) }
 	}
 	return c.from(diffattentionCase(s))
@@ -83,7 +85,8 @@ func diffattentionCases() (all []*Case) {
 	} {
 		all = append(all, diffattentionCase(s), diffattentionBackwardCase(s))
 	}
-	return append(all, diffattentionCase(attnSpec{b: 2, t: 70, h: 2, g: 1, d: 32, dv: 64, norm: "off", keys: 2, scalar: true, bare: true}))
+	return append(all, diffattentionCase(attnSpec{b: 2, t: 70, h: 2, g: 1, d: 32, dv: 64, norm: "off", keys: 2,
+		scalar: true, bare: true}))
 }
 
 // diffattentionExtra: as for attention, columns of one tensor.

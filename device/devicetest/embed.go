@@ -59,5 +59,6 @@ func embedExtra(t *testing.T, d device.Device) {
 }
 
 func embedBench() []*Case {
-	return []*Case{embedCase(1024, 8192, 768, tokens(1024, 8192)), embedBackwardCase(1024, 8192, 768, tokens(1024, 8192))}
+	return []*Case{embedCase(1024, 8192, 768, tokens(1024, 8192)),
+		embedBackwardCase(1024, 8192, 768, tokens(1024, 8192))}
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // vecs are λ's four vectors, small as training keeps them; the function picks them out of the case's tensors.
-func vecs(add func(string, kind, int, int, ...option) int, prefix string, d int, s float64) func(x []tensor.Tensor) device.LambdaVecs {
+func vecs(add func(string, kind, int, int, ...option) int, prefix string, d int,
+	s float64) func(x []tensor.Tensor) device.LambdaVecs {
 	at := func(name string) int { return add(prefix+name, stat, 1, d, normal(0, s), floor(s)) }
 	q1, k1, q2, k2 := at("q1"), at("k1"), at("q2"), at("k2")
 	return func(x []tensor.Tensor) device.LambdaVecs {

@@ -171,7 +171,8 @@ func (l *long) cell(n, h, s int) (ds [2]float64, p float64) {
 	}
 	scale := 1 / math.Sqrt(float64(l.d))
 	for i := range l.maps {
-		pi := l.share(n, h, i) * math.Exp(scale*inner(l.query(n, h, i), l.key(s, g, i))-l.x["lse"][n*l.h*l.maps+h*l.maps+i])
+		pi := l.share(n, h, i) * math.Exp(scale*inner(l.query(n, h, i),
+			l.key(s, g, i))-l.x["lse"][n*l.h*l.maps+h*l.maps+i])
 		ds[i] = scale * pi * (dP - delta[i])
 		p += pi
 	}

@@ -21,7 +21,8 @@ func rmsnormCase(n, c int, alias string) *Case {
 	case "none":
 		src = cs.in("x", act, n, c, perRow(1))
 	default:
-		src, delta, sum = cs.in("x", act, n, c, perRow(1)), cs.in("delta", act, n, c, perRow(1)), cs.out("sum", act, n, c, perRow(1))
+		src, delta, sum = cs.in("x", act, n, c, perRow(1)), cs.in("delta", act, n, c, perRow(1)),
+			cs.out("sum", act, n, c, perRow(1))
 	}
 	if alias != "x" { // rstd may be absent
 		rstd = cs.out("rstd", stat, 1, n, loose, perCol(1))

@@ -30,7 +30,8 @@ func ropeCase(n, p int, r device.Rope) *Case {
 }
 
 func ropeCases() (all []*Case) {
-	for _, s := range [][3]int{{1, 1, 2}, {7, 3, 8}, {5, 2, 24}, {64, 1, 40}, {129, 4, 64}, {3, 5, 96}, {2, 3, 128}, {40, 9, 128}, {0, 2, 8}} {
+	for _, s := range [][3]int{{1, 1, 2}, {7, 3, 8}, {5, 2, 24}, {64, 1, 40}, {129, 4, 64}, {3, 5, 96}, {2, 3, 128},
+		{40, 9, 128}, {0, 2, 8}} {
 		for flags := range 4 {
 			r := device.Rope{Heads: s[1], Dim: s[2], Interleaved: flags&1 != 0, Inverse: flags&2 != 0}
 			all = append(all, ropeCase(s[0], 50, r))

@@ -33,9 +33,11 @@ func subtractheadsBackwardCase(n, h, dv int, each bool) *Case {
 
 // Widths of a head: odd ones, part of a warp, all of it and more than one turn of it.
 func subtractheadsCases() (all []*Case) {
-	for _, s := range [][3]int{{1, 1, 1}, {3, 2, 7}, {17, 3, 8}, {65, 6, 32}, {5, 3, 24}, {9, 2, 64}, {2, 3, 300}, {4, 5, 128}, {3, 1, 1000}, {260, 5, 26}} {
+	for _, s := range [][3]int{{1, 1, 1}, {3, 2, 7}, {17, 3, 8}, {65, 6, 32}, {5, 3, 24}, {9, 2, 64}, {2, 3, 300},
+		{4, 5, 128}, {3, 1, 1000}, {260, 5, 26}} {
 		for _, each := range []bool{true, false} {
-			all = append(all, subtractheadsCase(s[0], s[1], s[2], each), subtractheadsBackwardCase(s[0], s[1], s[2], each))
+			all = append(all, subtractheadsCase(s[0], s[1], s[2], each),
+				subtractheadsBackwardCase(s[0], s[1], s[2], each))
 		}
 	}
 	return all

@@ -28,7 +28,8 @@ func swigluBackwardCase(n, f int, alias bool) *Case {
 
 func swigluCases() (all []*Case) {
 	for _, s := range [][2]int{{1, 1}, {3, 7}, {17, 64}, {65, 65}, {2, 1000}, large[0], large[1], {0, 7}, {3, 0}} {
-		all = append(all, swigluCase(s[0], s[1]), swigluBackwardCase(s[0], s[1], false), swigluBackwardCase(s[0], s[1], true))
+		all = append(all, swigluCase(s[0], s[1]), swigluBackwardCase(s[0], s[1], false),
+			swigluBackwardCase(s[0], s[1], true))
 	}
 	return all
 }

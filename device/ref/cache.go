@@ -28,7 +28,8 @@ func (d *attention) cacheRow(c *device.Cache, slot, pos int) int {
 		row = int(tensor.Host[int32](c.Table.RowRange(slot, slot+1))[page])*c.PageSize + pos%c.PageSize
 	}
 	if row < 0 || row >= c.K.Rows {
-		d.fail(fmt.Errorf("ref: cache: position %d of slot %d is in no page: table %v, cache %v", pos, slot, c.Table, c.K))
+		d.fail(fmt.Errorf("ref: cache: position %d of slot %d is in no page: table %v, cache %v", pos, slot,
+			c.Table, c.K))
 		return -1
 	}
 	return row

@@ -66,8 +66,8 @@ func Check(c dist.Comm) error {
 
 func checkAll(c dist.Comm) error {
 	for _, n := range []int{1, 3, 8, 1000, 4099, 1<<18 + 5} {
-		for _, f := range []func(dist.Comm, int) error{checkAllReduce, checkReduceScatter, checkAllGather, checkBroadcast,
-			checkDouble} {
+		for _, f := range []func(dist.Comm, int) error{checkAllReduce, checkReduceScatter, checkAllGather,
+			checkBroadcast, checkDouble} {
 			if err := f(c, n); err != nil {
 				return fmt.Errorf("rank %d of %d, %d elements: %w", c.Rank(), c.Size(), n, err)
 			}

@@ -176,8 +176,8 @@ func (c *comm) collect(op string, out, in tensor.Tensor, root int) error {
 	k := w.calls[c.next]
 	if k == nil {
 		n := len(w.comms)
-		k = &call{op: op, root: root, ins: make([]tensor.Tensor, n), outs: make([]tensor.Tensor, n), came: make([]bool, n),
-			done: make(chan struct{})}
+		k = &call{op: op, root: root, ins: make([]tensor.Tensor, n), outs: make([]tensor.Tensor, n),
+			came: make([]bool, n), done: make(chan struct{})}
 		w.calls[c.next] = k
 	}
 	if k.op != op || k.root != root || k.count > 0 && !k.fits(in) {

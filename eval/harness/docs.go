@@ -71,7 +71,8 @@ func (s *source) paths(p *eval.Plan, split string) ([]string, error) {
 			out = append(out, found...)
 		}
 		if len(out) == 0 {
-			return nil, fmt.Errorf("data_files has no split %q; it has %s", split, strings.Join(sortedKeys(s.files), ", "))
+			return nil, fmt.Errorf("data_files has no split %q; it has %s", split,
+				strings.Join(sortedKeys(s.files), ", "))
 		}
 		return out, nil
 	}
@@ -81,10 +82,12 @@ func (s *source) paths(p *eval.Plan, split string) ([]string, error) {
 		}
 	}
 	if p.Data == "" {
-		return nil, fmt.Errorf("data set %s: nothing is fetched; give its files with data_files, or below --data as %s", s.path, s.example(split))
+		return nil, fmt.Errorf("data set %s: nothing is fetched; give its files with data_files, or below --data as %s",
+			s.path, s.example(split))
 	}
 	var looked []string
-	for _, dir := range []string{filepath.Join(s.path, s.name), s.path, filepath.Join(filepath.Base(s.path), s.name), filepath.Base(s.path)} {
+	for _, dir := range []string{filepath.Join(s.path, s.name), s.path, filepath.Join(filepath.Base(s.path), s.name),
+		filepath.Base(s.path)} {
 		dir = filepath.Join(p.Data, filepath.FromSlash(dir))
 		for _, ending := range endings {
 			for _, pattern := range []string{split + ending, split + "-*" + ending} {
@@ -100,12 +103,14 @@ func (s *source) paths(p *eval.Plan, split string) ([]string, error) {
 		}
 		looked = append(looked, dir)
 	}
-	return nil, fmt.Errorf("data set %s: no file of split %q in %s; want %s", s.path, split, strings.Join(slices.Compact(looked), ", "), s.example(split))
+	return nil, fmt.Errorf("data set %s: no file of split %q in %s; want %s", s.path, split,
+		strings.Join(slices.Compact(looked), ", "), s.example(split))
 }
 
 // example is the path where a split would be looked for.
 func (s *source) example(split string) string {
-	return filepath.ToSlash(filepath.Join("DATA", s.path, s.name, split+".jsonl")) + " (also .json, .jsonl.gz, .jsonl.zst, .parquet)"
+	return filepath.ToSlash(filepath.Join("DATA", s.path, s.name, split+".jsonl")) +
+		" (also .json, .jsonl.gz, .jsonl.zst, .parquet)"
 }
 
 // glob finds a file, or the files of a pattern, relative to the task file. An absolute path may also be below --data.

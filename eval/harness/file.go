@@ -46,7 +46,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 func readFiles(path string) ([]config, error) {
 	var paths []string
 	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && (name == path || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")) {
+		if err == nil && !d.IsDir() && (name == path || strings.HasSuffix(name, ".yaml") ||
+			strings.HasSuffix(name, ".yml")) {
 			paths = append(paths, name)
 		}
 		return err
@@ -118,7 +119,8 @@ func addGroup(tasks []config, from config, g *object) ([]config, error) {
 				tasks[i].set(key, inline.at[key])
 			}
 		case written && inline.at["output_type"] != nil:
-			tasks = append(tasks, config{object: inline, path: from.path, root: from.root, group: name, files: from.files})
+			tasks = append(tasks, config{object: inline, path: from.path, root: from.root, group: name,
+				files: from.files})
 		default:
 			return nil, fmt.Errorf("group %s: the task %s is in none of the files", name, member)
 		}

@@ -93,7 +93,8 @@ func find[T any](s *spec, folder, key string, v any, known map[string]*T) (*T, e
 			return f, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: the function %s is Python of the task's own, which does not run here; known are %s", key, name, strings.Join(sortedKeys(known), ", "))
+	return nil, fmt.Errorf("%s: the function %s is Python of the task's own, which does not run here; known are %s",
+		key, name, strings.Join(sortedKeys(known), ", "))
 }
 
 // textOf is a field that must be text.

@@ -54,7 +54,8 @@ func Read(path string) (tasks []eval.Task, notes []string, err error) {
 		return nil, nil, fmt.Errorf("%s: no file here defines a task (key \"task\")", path)
 	}
 	if len(ignored) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: ignored, since it has no effect here: %s", path, strings.Join(sortedKeys(ignored), ", ")))
+		notes = append(notes, fmt.Sprintf("%s: ignored, since it has no effect here: %s", path,
+			strings.Join(sortedKeys(ignored), ", ")))
 	}
 	return tasks, notes, nil
 }
@@ -72,7 +73,10 @@ func refused(c config, why error) eval.Task {
 	name, _ := c.at["task"].(string)
 	return eval.Task{Name: name, Group: c.group, Version: 1, Shots: -1, Doc: "cannot be run: " + fmt.Sprint(why),
 		Measures: []eval.Measure{kindMeasure["multiple_choice"]},
-		Prepare:  func(context.Context, *eval.Plan) (*eval.Job, error) { return nil, fmt.Errorf("%s: %w", c.path, why) }}
+		Prepare: func(context.Context, *eval.Plan) (*eval.Job, error) {
+			return nil,
+				fmt.Errorf("%s: %w", c.path, why)
+		}}
 }
 
 // Merge adds tasks from files to the built-in ones. A task from a file replaces a built-in one of the same name if that
@@ -84,7 +88,8 @@ func Merge(builtin, files []eval.Task) (all []eval.Task, notes []string, err err
 		switch {
 		case i < 0:
 			if slices.ContainsFunc(builtin, func(b eval.Task) bool { return b.Group == t.Name }) {
-				return nil, nil, fmt.Errorf("task %s of a file has the name of a group of built-in tasks; rename it", t.Name)
+				return nil, nil, fmt.Errorf("task %s of a file has the name of a group of built-in tasks; rename it",
+					t.Name)
 			}
 			all = append(all, t)
 		case all[i].Group == "mc" || all[i].Group == "math" || all[i].Group == "glue":
@@ -101,8 +106,9 @@ func Merge(builtin, files []eval.Task) (all []eval.Task, notes []string, err err
 // task is the specification in the evaluator's form.
 func (s *spec) task() eval.Task {
 	t := eval.Task{Name: s.name, Group: s.group, Version: s.version, Shots: s.shots, Doc: s.kind + " of " + s.path,
-		Settings: []eval.Setting{{Key: "fewshot_seed", Default: 1234, Rule: eval.AtLeast(0), Doc: "seed of Python's generator that draws the examples; the harness has 1234"}},
-		Prepare:  s.prepare}
+		Settings: []eval.Setting{{Key: "fewshot_seed", Default: 1234, Rule: eval.AtLeast(0),
+			Doc: "seed of Python's generator that draws the examples; the harness has 1234"}},
+		Prepare: s.prepare}
 	for _, m := range s.metrics {
 		if m.corpus == nil {
 			t.Measures = append(t.Measures, m.measure())

@@ -24,7 +24,8 @@ var kindItem = map[string]func(s *spec, x *item, target any) error{
 
 func init() {
 	kinds = map[string]func(s *spec, items []item) askFunc{
-		"multiple_choice": askChoices, "loglikelihood": askLikelihood, "loglikelihood_rolling": askRolling, "generate_until": askText,
+		"multiple_choice": askChoices, "loglikelihood": askLikelihood, "loglikelihood_rolling": askRolling,
+		"generate_until": askText,
 	}
 }
 
@@ -117,7 +118,8 @@ func askChoices(_ *spec, items []item) askFunc {
 		said := best(list, func(int) float64 { return 1 })
 		norm := best(list, func(k int) float64 { return float64(utf8.RuneCountInString(x.choices[k])) })
 		bytes := best(list, func(k int) float64 { return float64(len(x.choices[k])) })
-		a.Values = map[string]float64{"acc": hit(x, said), "acc_norm": hit(x, norm), "acc_bytes": hit(x, bytes), "exact_match": greedy(x, list)}
+		a.Values = map[string]float64{"acc": hit(x, said), "acc_norm": hit(x, norm), "acc_bytes": hit(x, bytes),
+			"exact_match": greedy(x, list)}
 		a.Doc = map[string]any{"contexts": x.contexts, "continuations": x.conts, "right": x.right, "scores": list}
 		return a.SetDetail(eval.Decision{Gold: x.right[0], Said: said})
 	})
@@ -204,7 +206,8 @@ func askText(s *spec, items []item) askFunc {
 					return nil, err
 				}
 			}
-			out[i].Doc = map[string]any{"prompt": items[w].contexts[0], "text": texts[i], "filtered": filtered, "wanted": items[w].targets}
+			out[i].Doc = map[string]any{"prompt": items[w].contexts[0], "text": texts[i], "filtered": filtered,
+				"wanted": items[w].targets}
 		}
 		return out, nil
 	}

@@ -86,7 +86,8 @@ func (p *literalReader) list(end byte, depth int) (any, error) {
 }
 
 // simpleEscapes are those of one letter.
-var simpleEscapes = map[rune]string{'n': "\n", 't': "\t", 'r': "\r", '\\': "\\", '\'': "'", '"': "\"", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", '\n': ""}
+var simpleEscapes = map[rune]string{'n': "\n", 't': "\t", 'r': "\r", '\\': "\\", '\'': "'", '"': "\"", 'a': "\a",
+	'b': "\b", 'f': "\f", 'v': "\v", '\n': ""}
 
 func (p *literalReader) text(quote rune) (any, error) {
 	var b strings.Builder

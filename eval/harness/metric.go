@@ -37,16 +37,19 @@ func (m *metric) measure() eval.Measure {
 	return eval.Measure{Name: m.key(), Better: m.better, Label: label}
 }
 
-var labels = map[string]string{"acc": "accuracy, %", "acc_norm": "accuracy, per character, %", "acc_bytes": "accuracy, per byte, %",
-	"exact_match": "exact match, %", "bits_per_byte": "bits per byte", "perplexity": "perplexity", "word_perplexity": "perplexity per word",
+var labels = map[string]string{"acc": "accuracy, %", "acc_norm": "accuracy, per character, %",
+	"acc_bytes": "accuracy, per byte, %", "exact_match": "exact match, %", "bits_per_byte": "bits per byte",
+	"perplexity": "perplexity", "word_perplexity": "perplexity per word",
 	"byte_perplexity": "perplexity per byte", "f1": "F1", "mcc": "Matthews correlation"}
 
 // known lists the metrics of each kind, and how the harness aggregates them.
 var known = map[string]map[string]string{
-	"multiple_choice":       {"acc": "mean", "acc_norm": "mean", "acc_bytes": "mean", "exact_match": "mean", "f1": "f1", "mcc": "matthews_corrcoef"},
-	"loglikelihood":         {"perplexity": "perplexity", "acc": "mean"},
-	"loglikelihood_rolling": {"word_perplexity": "weighted_perplexity", "byte_perplexity": "weighted_perplexity", "bits_per_byte": "bits_per_byte"},
-	"generate_until":        {"exact_match": "mean"},
+	"multiple_choice": {"acc": "mean", "acc_norm": "mean", "acc_bytes": "mean", "exact_match": "mean", "f1": "f1",
+		"mcc": "matthews_corrcoef"},
+	"loglikelihood": {"perplexity": "perplexity", "acc": "mean"},
+	"loglikelihood_rolling": {"word_perplexity": "weighted_perplexity", "byte_perplexity": "weighted_perplexity",
+		"bits_per_byte": "bits_per_byte"},
+	"generate_until": {"exact_match": "mean"},
 }
 
 // usual metrics are the defaults if a file names none.
@@ -91,7 +94,8 @@ func readMetric(s *spec, folder string, k *keys) (m metric, err error) {
 	m.name = k.text("metric", "")
 	usual, ok := known[s.kind][m.name]
 	if !ok {
-		return m, fmt.Errorf("the metric %q is not known for %s; there are %s", m.name, s.kind, strings.Join(sortedKeys(known[s.kind]), ", "))
+		return m, fmt.Errorf("the metric %q is not known for %s; there are %s", m.name, s.kind,
+			strings.Join(sortedKeys(known[s.kind]), ", "))
 	}
 	m.better = eval.Higher
 	if strings.Contains(m.name, "perplexity") || m.name == "bits_per_byte" {

@@ -71,11 +71,13 @@ func newSpec(c config) (*spec, error) {
 	}
 	k := &keys{object: c.object}
 	s.name, s.kind = k.text("task", ""), k.text("output_type", "generate_until")
-	s.splits.train, s.splits.valid, s.splits.test = k.text("training_split", ""), k.text("validation_split", ""), k.text("test_split", "")
+	s.splits.train, s.splits.valid, s.splits.test = k.text("training_split", ""), k.text("validation_split", ""),
+		k.text("test_split", "")
 	s.splits.shots = k.text("fewshot_split", "")
 	s.description = c.at["description"]
-	s.ask = form{text: c.at["doc_to_text"], target: c.at["doc_to_target"], choice: c.at["doc_to_choice"], prefix: c.at["gen_prefix"],
-		targetDelimiter: k.text("target_delimiter", " "), delimiter: k.text("fewshot_delimiter", "\n\n")}
+	s.ask = form{text: c.at["doc_to_text"], target: c.at["doc_to_target"], choice: c.at["doc_to_choice"],
+		prefix: c.at["gen_prefix"], targetDelimiter: k.text("target_delimiter", " "),
+		delimiter: k.text("fewshot_delimiter", "\n\n")}
 	if n := k.number("repeats", 1); n != 1 {
 		k.fail("repeats is %d; answers are greedy, so one is all there is", n)
 	}
@@ -193,7 +195,8 @@ func (s *spec) readShots(folder string, v any) error {
 				}
 				x = f
 			}
-			*map[string]*any{"doc_to_text": &s.shot.text, "doc_to_target": &s.shot.target, "doc_to_choice": &s.shot.choice}[key] = x
+			*map[string]*any{"doc_to_text": &s.shot.text, "doc_to_target": &s.shot.target,
+				"doc_to_choice": &s.shot.choice}[key] = x
 		case "gen_prefix":
 			s.shot.prefix = x
 		case "fewshot_delimiter":

@@ -34,8 +34,8 @@ func detokenized(s string) string {
 	for _, p := range pairs {
 		s = p.find.ReplaceAllString(s, p.with)
 	}
-	for _, p := range [][2]string{{"= = = =", "===="}, {"= = =", "==="}, {"= =", "=="}, {" ° ", "°"}, {" \n", "\n"}, {"\n ", "\n"},
-		{" N ", " 1 "}, {" 's", "'s"}} {
+	for _, p := range [][2]string{{"= = = =", "===="}, {"= = =", "==="}, {"= =", "=="}, {" ° ", "°"}, {" \n", "\n"},
+		{"\n ", "\n"}, {" N ", " 1 "}, {" 's", "'s"}} {
 		s = strings.ReplaceAll(s, p[0], p[1])
 	}
 	return s

@@ -83,12 +83,14 @@ func (r *Ablation) about() string {
 	if r.Arch == "diff2" {
 		paper = "V2's page gives no numbers: all of its ablations have a higher loss than V2, pairs across groups are least stable, λ without its sigmoid is less stable than V2."
 	}
-	return fmt.Sprintf("%s, %d steps, %s tokens each; ± one standard error over texts of one run each. %s", r.Size, r.Steps, count(float64(r.Tokens)), paper)
+	return fmt.Sprintf("%s, %d steps, %s tokens each; ± one standard error over texts of one run each. %s", r.Size,
+		r.Steps, count(float64(r.Tokens)), paper)
 }
 
 // Table renders the rows next to the paper's.
 func (r *Ablation) Table(color bool) string {
-	t := grid{left: 3, Rows: [][]string{{"model", "heads × width", "norm", "loss", "AR-Hit", "others", "spikes", "gradient", "paper: loss", "AR-Hit", "others"}}}
+	t := grid{left: 3, Rows: [][]string{{"model", "heads × width", "norm", "loss", "AR-Hit", "others", "spikes",
+		"gradient", "paper: loss", "AR-Hit", "others"}}}
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		norm := "no"
@@ -113,10 +115,12 @@ func ablationSection(p *Page) (section, error) {
 		return s, nil
 	}
 	g := grid{ID: "ablation", Note: r.about()}
-	g.Rows = [][]string{{"model", "what", "heads", "width", "norm", "loss", "AR-Hit", "others", "spikes of loss, gradient", "gradient norm, late", "loss (paper)", "AR-Hit (paper)", "others (paper)"}}
+	g.Rows = [][]string{{"model", "what", "heads", "width", "norm", "loss", "AR-Hit", "others",
+		"spikes of loss, gradient", "gradient norm, late", "loss (paper)", "AR-Hit (paper)", "others (paper)"}}
 	for i := range r.Rows {
 		x := &r.Rows[i]
-		row := append([]string{x.Name, x.Arch + ", " + x.Doc, fmt.Sprint(x.Heads), fmt.Sprint(x.HeadDim), fmt.Sprint(x.HeadNorm)}, x.cells()...)
+		row := append([]string{x.Name, x.Arch + ", " + x.Doc, fmt.Sprint(x.Heads), fmt.Sprint(x.HeadDim),
+			fmt.Sprint(x.HeadNorm)}, x.cells()...)
 		g.Rows = append(g.Rows, slices.Concat(row, x.steady(), x.paper()))
 	}
 	s.Tables = []grid{g}

@@ -56,7 +56,8 @@ func attentionSection(p *Page) (section, error) {
 	}
 	for i, x := range []task.Segments{paperSegments.base, paperSegments.diff} {
 		name := []string{paperBase, paperDiff}[i]
-		s.Figures = append(s.Figures, segmentFigure("attention-paper-"+fmt.Sprint(i), name, sideClass(i), "4K tokens of context; its formula and the sign are not public", []float64{0.5}, []task.Segments{x}))
+		s.Figures = append(s.Figures, segmentFigure("attention-paper-"+fmt.Sprint(i), name, sideClass(i),
+			"4K tokens of context; its formula and the sign are not public", []float64{0.5}, []task.Segments{x}))
 	}
 	return s, nil
 }
@@ -69,7 +70,8 @@ func attentionFigures(s *section, title string, m *shown[task.AttentionDetail]) 
 	}
 	r := m.Detail.Results[n-1] // the longest prompts
 	if len(r.ByDepth) != len(m.Detail.Depths) {
-		return fmt.Errorf("%s: detail of attention: %d rows for %d depths", m.Name, len(r.ByDepth), len(m.Detail.Depths))
+		return fmt.Errorf("%s: detail of attention: %d rows for %d depths", m.Name, len(r.ByDepth),
+			len(m.Detail.Depths))
 	}
 	for _, kind := range panelKinds {
 		if kind.two && r.Maps < 2 {
@@ -79,7 +81,8 @@ func attentionFigures(s *section, title string, m *shown[task.AttentionDetail]) 
 		for d := range r.ByDepth {
 			list = append(list, *kind.of(&r.ByDepth[d]))
 		}
-		s.Figures = append(s.Figures, segmentFigure(slug("attention "+title+" "+kind.how+" "+m.Name), m.Name, m.Class, kind.how, m.Detail.Depths, list))
+		s.Figures = append(s.Figures, segmentFigure(slug("attention "+title+" "+kind.how+" "+m.Name), m.Name, m.Class,
+			kind.how, m.Detail.Depths, list))
 	}
 	s.Figures = append(s.Figures, headHeat(slug("attention-heads "+title+" "+m.Name), m.Name, m.Class, r.ByHead))
 	return nil
@@ -101,7 +104,8 @@ func segmentFigure(id, name, class, how string, depths []float64, list []task.Se
 // headHeat is the share of attention on the answer by layer and head.
 func headHeat(id, name, class string, heads [][]task.HeadGaze) figure {
 	most := 0
-	f := figure{ID: id, Title: name, Class: class, Note: "share on the answer by layer and head, by magnitude, mean over depths",
+	f := figure{ID: id, Title: name, Class: class,
+		Note: "share on the answer by layer and head, by magnitude, mean over depths",
 		rows: [][]string{{"layer", "head", "bos", "before", "answer", "after", "query"}}}
 	var rows, cols []string
 	for l, list := range heads {
@@ -118,12 +122,13 @@ func headHeat(id, name, class string, heads [][]task.HeadGaze) figure {
 	for h := range most {
 		cols = append(cols, fmt.Sprint(h+1))
 	}
-	f.SVG = heatChart("attention to the answer by head, "+name, class, "layer", "head", rows, cols, func(r, c int) (eval.Mean, bool) {
-		if c >= len(heads[r]) {
-			return eval.Mean{}, false
-		}
-		return eval.Mean{Value: heads[r][c].Magnitude.Answer}, true
-	})
+	f.SVG = heatChart("attention to the answer by head, "+name, class, "layer", "head", rows, cols,
+		func(r, c int) (eval.Mean, bool) {
+			if c >= len(heads[r]) {
+				return eval.Mean{}, false
+			}
+			return eval.Mean{Value: heads[r][c].Magnitude.Answer}, true
+		})
 	return f
 }
 
@@ -145,13 +150,16 @@ func layerFigure(title string, models []shown[task.AttentionDetail]) figure {
 	}
 	x, y := around(list)
 	x.whole, y.lo = true, 0
-	return lineFigure(slug("attention-layers "+title), "By layer", "share of attention on the answer in percent, by magnitude", "layer", "percent", x, y, list)
+	return lineFigure(slug("attention-layers "+title), "By layer",
+		"share of attention on the answer in percent, by magnitude", "layer", "percent", x, y, list)
 }
 
 // outcomeTable separates right from wrong retrievals.
 func outcomeTable(title string, models []shown[task.AttentionDetail]) grid {
-	g := grid{ID: slug("attention-outcome " + title), Title: title + ", right and wrong retrievals", left: 2, Note: "percent of each head's magnitude, mean over heads and prompts; ‖a·v‖ weights positions by their values",
-		Rows: [][]string{{"model", "number beside its key", "prompts", "answer", "noise", "answer, A1", "answer, A2", "answer, ‖a·v‖", "noise, ‖a·v‖"}}}
+	g := grid{ID: slug("attention-outcome " + title), Title: title + ", right and wrong retrievals", left: 2,
+		Note: "percent of each head's magnitude, mean over heads and prompts; ‖a·v‖ weights positions by their values",
+		Rows: [][]string{{"model", "number beside its key", "prompts", "answer", "noise", "answer, A1", "answer, A2",
+			"answer, ‖a·v‖", "noise, ‖a·v‖"}}}
 	for _, m := range models {
 		n := len(m.Detail.Results)
 		if n == 0 {
@@ -169,8 +177,9 @@ func outcomeTable(title string, models []shown[task.AttentionDetail]) grid {
 			if r.Maps == 2 {
 				a2 = show("%.1f", 100*x.A2.Answer)
 			}
-			g.Rows = append(g.Rows, []string{m.Name, o.name, fmt.Sprint(o.N), show("%.1f", 100*x.Magnitude.Answer), show("%.1f", 100*x.Magnitude.Noise()),
-				show("%.1f", 100*x.A1.Answer), a2, show("%.1f", 100*x.Value.Answer), show("%.1f", 100*x.Value.Noise())})
+			g.Rows = append(g.Rows, []string{m.Name, o.name, fmt.Sprint(o.N), show("%.1f", 100*x.Magnitude.Answer),
+				show("%.1f", 100*x.Magnitude.Noise()), show("%.1f", 100*x.A1.Answer), a2,
+				show("%.1f", 100*x.Value.Answer), show("%.1f", 100*x.Value.Noise())})
 		}
 	}
 	return g

@@ -36,7 +36,8 @@ func boxChart(label string, boxes []box) template.HTML {
 		q1, mid, q3 := x.at(eval.Quantile(s, 0.25)), x.at(eval.Quantile(s, 0.5)), x.at(eval.Quantile(s, 0.75))
 		d.text(b.class+" name end", left-8, y+4, b.name)
 		d.line("whisker", x.at(lo), y, x.at(hi), y)
-		tip := fmt.Sprintf("%s: worst %s, median %s, best %s %%", b.name, show("%.1f", 100*lo), show("%.1f", 100*eval.Quantile(s, 0.5)), show("%.1f", 100*hi))
+		tip := fmt.Sprintf("%s: worst %s, median %s, best %s %%", b.name, show("%.1f", 100*lo),
+			show("%.1f", 100*eval.Quantile(s, 0.5)), show("%.1f", 100*hi))
 		d.rect(b.class+" bar", q1, y-8, max(q3-q1, 1), 16, tip)
 		d.line("whisker", mid, y-8, mid, y+8)
 		d.text("tick", chartWidth-right+8, y+4, show("%.1f", 100*(hi-lo)))

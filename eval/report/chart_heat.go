@@ -10,7 +10,8 @@ import (
 
 // heatChart draws shares between 0 and 1 as intensities of the model's colour, each with its number in percent; rows go
 // downwards.
-func heatChart(label, class, rowName, colName string, rows, cols []string, at func(r, c int) (eval.Mean, bool)) template.HTML {
+func heatChart(label, class, rowName, colName string, rows, cols []string,
+	at func(r, c int) (eval.Mean, bool)) template.HTML {
 	return heatMap(label, class, rowName, colName, rows, cols, func(r, c int) (heat, bool) {
 		m, ok := at(r, c)
 		return heat{m.Value, show("%.0f", 100*m.Value), show("%.1f", 100*m.Value) + " %"}, ok && eval.Finite(m.Value)

@@ -48,7 +48,8 @@ func outlierBars(label string, groups []barGroup) template.HTML {
 				continue
 			}
 			x := mid - wide*0.39 + w*float64(i)
-			d.rect(g.class+" bar", x+0.5, y.at(v), w-1, y.from-y.at(v), fmt.Sprintf("%s, %s: %s", g.name, name, magnitude(v)))
+			d.rect(g.class+" bar", x+0.5, y.at(v), w-1, y.from-y.at(v),
+				fmt.Sprintf("%s, %s: %s", g.name, name, magnitude(v)))
 			if text := magnitude(v); 5.5*float64(len(text)) <= w { // a wider one would run into its neighbour's
 				d.text("value mid", x+w/2, y.at(v)-3, text)
 			}

@@ -10,7 +10,8 @@ import (
 
 // segmentNames are the five parts in the order they stand in a prompt, with the class that colours each.
 var segmentNames = []struct{ class, name string }{
-	{"g0", "first token"}, {"g1", "context before"}, {"g2", "the answer"}, {"g3", "context after"}, {"g4", "the question"},
+	{"g0", "first token"}, {"g1", "context before"}, {"g2", "the answer"}, {"g3", "context after"},
+	{"g4", "the question"},
 }
 
 // segmentBars stacks each depth's segments: positive ones to the right of zero, negative ones to its left.

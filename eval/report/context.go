@@ -31,14 +31,16 @@ func contextSection(p *Page) (section, error) {
 		g := grid{ID: slug("context " + titles[q.Question]), Title: titles[q.Question], left: 1, Note: "least and largest are those of any head and position; gain is the largest factor of the norm over heads",
 			Rows: [][]string{{"model", "layer", "value RMS", "context RMS", "least", "largest", "gain"}}}
 		for _, m := range models {
-			byLayer, byLength := series{name: m.Name, class: m.Class, dots: true, format: "%.2f"}, series{name: m.Name, class: m.Class, dots: true, format: "%.2f"}
+			byLayer, byLength := series{name: m.Name, class: m.Class, dots: true, format: "%.2f"},
+				series{name: m.Name, class: m.Class, dots: true, format: "%.2f"}
 			for l, x := range m.Detail.Layers {
 				byLayer.line = append(byLayer.line, [2]float64{float64(l + 1), x.Context / x.Value})
 				gain := "–"
 				if x.Gain > 0 {
 					gain = show("%.1f", x.Gain)
 				}
-				g.Rows = append(g.Rows, []string{m.Name, fmt.Sprint(l + 1), show("%.3g", x.Value), show("%.3g", x.Context), show("%.3g", x.Least), show("%.3g", x.Largest), gain})
+				g.Rows = append(g.Rows, []string{m.Name, fmt.Sprint(l + 1), show("%.3g", x.Value),
+					show("%.3g", x.Context), show("%.3g", x.Least), show("%.3g", x.Largest), gain})
 			}
 			for i, end := range m.Detail.Ends {
 				sum := 0.0
@@ -55,10 +57,13 @@ func contextSection(p *Page) (section, error) {
 		}
 		x, y := around(layers)
 		x.whole, y.lo = true, 0
-		s.Figures = append(s.Figures, lineFigure(slug("context-layers "+titles[q.Question]), "By layer", "mean over heads and positions", "layer", "context RMS over value RMS", x, y, layers))
+		s.Figures = append(s.Figures, lineFigure(slug("context-layers "+titles[q.Question]), "By layer",
+			"mean over heads and positions", "layer", "context RMS over value RMS", x, y, layers))
 		x, y = around(append(lengths, bound))
 		x.log, y.lo = true, 0
-		s.Figures = append(s.Figures, lineFigure(slug("context-lengths "+titles[q.Question]), "By positions attended to", "mean over heads and layers", "positions", "context RMS over value RMS", x, y, append(lengths, bound)))
+		s.Figures = append(s.Figures, lineFigure(slug("context-lengths "+titles[q.Question]),
+			"By positions attended to", "mean over heads and layers", "positions", "context RMS over value RMS", x, y,
+			append(lengths, bound)))
 		s.Tables = append(s.Tables, g)
 	}
 	return s, nil

@@ -94,7 +94,8 @@ func verdictSection(p *Page) (section, error) {
 	for _, v := range p.Experiment.Verdicts {
 		fmt.Fprintf(&b, `<div class="v %s"><b>%s</b><p>%s <span class="found">%s</span><br/>`+
 			`<span class="note">%s; %s</span></p></div>`,
-			slug(v.Verdict), escaped(v.Verdict), escaped(v.Claim), escaped(v.Figure), escaped(v.Basis), escaped(v.Source))
+			slug(v.Verdict), escaped(v.Verdict), escaped(v.Claim), escaped(v.Figure), escaped(v.Basis),
+			escaped(v.Source))
 	}
 	b.WriteString("</div>")
 	s.Blocks = append(s.Blocks, template.HTML(b.String())) // every text in it is escaped

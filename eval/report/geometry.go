@@ -13,10 +13,14 @@ func geometrySection(p *Page) (section, error) {
 	}{
 		{"geometry-map-rank", "Effective rank of maps", func(l task.GeometryLayer) float64 { return l.Applied().Rank }},
 		{"geometry-map-gap", "Spectral gap of maps", func(l task.GeometryLayer) float64 { return l.Applied().Gap }},
-		{"geometry-hidden-rank", "Effective rank of representations", func(l task.GeometryLayer) float64 { return l.HiddenRank }},
-		{"geometry-hidden-gap", "Spectral gap of representations", func(l task.GeometryLayer) float64 { return l.HiddenGap }},
-		{"geometry-sparsity", "Sparsity of maps (Hoyer)", func(l task.GeometryLayer) float64 { return l.Applied().Sparsity }},
-		{"geometry-negative", "Share of negative mass", func(l task.GeometryLayer) float64 { return l.Applied().Negative }},
+		{"geometry-hidden-rank", "Effective rank of representations",
+			func(l task.GeometryLayer) float64 { return l.HiddenRank }},
+		{"geometry-hidden-gap", "Spectral gap of representations",
+			func(l task.GeometryLayer) float64 { return l.HiddenGap }},
+		{"geometry-sparsity", "Sparsity of maps (Hoyer)",
+			func(l task.GeometryLayer) float64 { return l.Applied().Sparsity }},
+		{"geometry-negative", "Share of negative mass",
+			func(l task.GeometryLayer) float64 { return l.Applied().Negative }},
 	}
 	e := p.evaluation()
 	titles := titles(e)
@@ -39,7 +43,8 @@ func geometrySection(p *Page) (section, error) {
 			}
 			x, y := around(list)
 			x.whole = true
-			s.Figures = append(s.Figures, lineFigure(slug(k.id+" "+titles[q.Question]), k.title, "", "layer", k.title, x, y, list))
+			s.Figures = append(s.Figures, lineFigure(slug(k.id+" "+titles[q.Question]), k.title, "", "layer",
+				k.title, x, y, list))
 		}
 	}
 	return s, nil

@@ -19,7 +19,8 @@ func gradientsSection(p *Page) (section, error) {
 		if err != nil {
 			return s, err
 		}
-		g := grid{ID: slug("gradients " + titles[q.Question]), Title: titles[q.Question], left: 1, Note: "RMS of the gradient of the mean loss, over all layers", Rows: [][]string{{"model"}}}
+		g := grid{ID: slug("gradients " + titles[q.Question]), Title: titles[q.Question], left: 1,
+			Note: "RMS of the gradient of the mean loss, over all layers", Rows: [][]string{{"model"}}}
 		for _, m := range models {
 			row := []string{m.Name}
 			for _, x := range m.Detail.All {
@@ -79,7 +80,8 @@ func groupFigure(name, title string, models []shown[task.GradientsDetail]) (figu
 	}
 	x, y := around(list)
 	x.whole, y.lo = true, 0
-	return lineFigure(slug("gradients-"+name+" "+title), "Gradients of "+name, "RMS by layer", "layer", "RMS", x, y, list), true
+	return lineFigure(slug("gradients-"+name+" "+title), "Gradients of "+name, "RMS by layer", "layer", "RMS", x,
+		y, list), true
 }
 
 // groupCurves is the share of each kind of parameter in the gradient during training, from metrics.jsonl.
@@ -90,7 +92,8 @@ func groupCurves(list []Training) (figure, bool) {
 			if !slices.Contains([]string{"q", "q1", "q2"}, g.Name) || len(g.Points) < 2 {
 				continue
 			}
-			lines = append(lines, series{name: fmt.Sprintf("%s %s", t.Model, g.Name), class: sideClass(i), line: g.Points})
+			lines = append(lines, series{name: fmt.Sprintf("%s %s", t.Model, g.Name), class: sideClass(i),
+				line: g.Points})
 		}
 	}
 	if lines == nil {
@@ -98,7 +101,8 @@ func groupCurves(list []Training) (figure, bool) {
 	}
 	x, y := around(lines)
 	y.lo = 0
-	f := lineFigure("grad-groups", "Gradients of queries while training", "norm before clipping; the other kinds are in the CSV", "training step", "norm", x, y, lines)
+	f := lineFigure("grad-groups", "Gradients of queries while training",
+		"norm before clipping; the other kinds are in the CSV", "training step", "norm", x, y, lines)
 	f.rows = [][]string{{"series", "training step", "norm", "stderr"}}
 	for _, t := range list {
 		for _, g := range t.Groups {

@@ -44,5 +44,6 @@ func hiddenFigure(title string, models []shown[task.HiddenDetail], cell int) (fi
 		name += ", " + cells[cell]
 	}
 	x, y := around(list)
-	return lineFigure(slug("hidden "+name), name, "right among those named, by the length of the prompt", "tokens", "score", x, y, list), true
+	return lineFigure(slug("hidden "+name), name, "right among those named, by the length of the prompt", "tokens",
+		"score", x, y, list), true
 }

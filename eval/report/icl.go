@@ -25,7 +25,8 @@ func iclSection(p *Page) (section, error) {
 		for _, m := range models {
 			x := series{name: m.Name, class: m.Class, dots: true, format: "%.2f"}
 			for k, n := range m.Detail.Shots[:min(len(m.Detail.Shots), len(m.Detail.Acc))] {
-				x.line, x.err = append(x.line, [2]float64{float64(max(n, 1)), m.Detail.Acc[k].Value}), append(x.err, m.Detail.Acc[k].StdErr)
+				x.line, x.err = append(x.line, [2]float64{float64(max(n, 1)), m.Detail.Acc[k].Value}),
+					append(x.err, m.Detail.Acc[k].StdErr)
 			}
 			if len(x.line) > 0 {
 				list = append(list, x)
@@ -37,7 +38,8 @@ func iclSection(p *Page) (section, error) {
 		x, _ := around(list)
 		x.log = true
 		level := func(name string, y float64) {
-			list = append(list, series{name: name, class: "quiet", dashed: true, format: "%.2f", line: [][2]float64{{x.lo, y}, {x.hi, y}}})
+			list = append(list, series{name: name, class: "quiet", dashed: true, format: "%.2f",
+				line: [][2]float64{{x.lo, y}, {x.hi, y}}})
 		}
 		if c := models[0].Detail.Chance; c > 0 {
 			level("chance", c)
@@ -49,7 +51,8 @@ func iclSection(p *Page) (section, error) {
 				level("DIFF paper", t.diff)
 			}
 		}
-		s.Figures = append(s.Figures, lineFigure(slug(titles[q.Question]), titles[q.Question], "", "examples", "accuracy", x, scale{lo: 0, hi: 1}, list))
+		s.Figures = append(s.Figures, lineFigure(slug(titles[q.Question]), titles[q.Question], "", "examples",
+			"accuracy", x, scale{lo: 0, hi: 1}, list))
 	}
 	return s, nil
 }

@@ -66,8 +66,9 @@ func interventionRows(m *shown[task.InterventionsDetail]) (out [][]string) {
 
 // headsFigure is the change of the loss by layer and head.
 func headsFigure(id string, m *shown[task.InterventionsDetail]) figure {
-	f := figure{ID: id, Title: m.Name + ": " + m.Detail.Each + ", head by head", Note: "change of the loss in thousandths of a nat per token; stronger is a larger rise",
-		Class: m.Class, rows: [][]string{{"layer", "head", "change"}}}
+	f := figure{ID: id, Title: m.Name + ": " + m.Detail.Each + ", head by head",
+		Note: "change of the loss in thousandths of a nat per token; stronger is a larger rise", Class: m.Class,
+		rows: [][]string{{"layer", "head", "change"}}}
 	var rows, cols []string
 	most := 0.0
 	for l, heads := range m.Detail.Heads {

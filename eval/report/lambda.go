@@ -14,7 +14,8 @@ import (
 func lambdaFigure(title string, models []shown[task.AttentionDetail]) figure {
 	var list []series
 	layers := 0
-	f := figure{ID: slug("lambda " + title), Title: "λ by layer", Note: "mean over tokens and heads", rows: [][]string{{"model", "layer", "lambda"}}}
+	f := figure{ID: slug("lambda " + title), Title: "λ by layer", Note: "mean over tokens and heads",
+		rows: [][]string{{"model", "layer", "lambda"}}}
 	for _, m := range models {
 		x := series{name: m.Name, class: m.Class, format: "%.2f", dots: true}
 		for l, lam := range m.Detail.Lambda {
@@ -35,7 +36,8 @@ func lambdaFigure(title string, models []shown[task.AttentionDetail]) figure {
 	}
 	list = append(list, init)
 	_, y := around(list)
-	f.SVG = lineChart("λ by layer", "layer", scale{lo: 1, hi: float64(layers), whole: true}, scale{lo: min(y.lo, 0), hi: max(y.hi, 1)}, list)
+	f.SVG = lineChart("λ by layer", "layer", scale{lo: 1, hi: float64(layers), whole: true},
+		scale{lo: min(y.lo, 0), hi: max(y.hi, 1)}, list)
 	return f
 }
 
@@ -50,7 +52,8 @@ func lambdaRows(_ *eval.Evaluation, q *eval.Result, sides []eval.Side) []line {
 			for _, l := range all {
 				sum += l
 			}
-			c.text = show("%.3f", sum/float64(len(all))) + show(" (%.2f", slices.Min(all)) + show(" to %.2f)", slices.Max(all))
+			c.text = show("%.3f", sum/float64(len(all))) + show(" (%.2f", slices.Min(all)) +
+				show(" to %.2f)", slices.Max(all))
 			any = true
 		}
 		x.cells = append(x.cells, c)

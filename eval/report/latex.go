@@ -13,7 +13,8 @@ func (p *Page) LaTeX(w io.Writer) error {
 	rows := p.lines()
 	floors := floorNames(rows)
 	var b strings.Builder
-	b.WriteString("% needs \\usepackage{booktabs}\n\\begin{tabular}{ll" + strings.Repeat("r", max(2*len(sides)-1, 0)+len(floors)) + "}\n\\toprule\n")
+	b.WriteString("% needs \\usepackage{booktabs}\n\\begin{tabular}{ll" +
+		strings.Repeat("r", max(2*len(sides)-1, 0)+len(floors)) + "}\n\\toprule\n")
 	head := []string{"Task", "Measure"}
 	for i, s := range sides {
 		head = append(head, latexText(s.Name))
@@ -58,9 +59,12 @@ func (p *Page) LaTeX(w io.Writer) error {
 
 // latexCommands are characters that are special in LaTeX or missing from it.
 var latexCommands = strings.NewReplacer(
-	`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`, "_", `\_`, "{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`,
-	"<", "$<$", ">", "$>$", "−", "$-$", "±", "$\\pm$", "λ", "$\\lambda$", "σ", "$\\sigma$", "√", "$\\surd$", "×", "$\\times$", "·", "$\\cdot$", "‖", "$\\|$",
-	"°", "$^\\circ$", "≈", "$\\approx$", "–", "--", "…", "\\dots{}", "“", "``", "”", "''", "’", "'", "→", "$\\to$", "Σ", "$\\Sigma$", "é", `\'e`)
+	`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`, "_", `\_`, "{", `\{`, "}", `\}`, "~",
+	`\textasciitilde{}`, "^", `\textasciicircum{}`,
+	"<", "$<$", ">", "$>$", "−", "$-$", "±", "$\\pm$", "λ", "$\\lambda$", "σ", "$\\sigma$", "√", "$\\surd$", "×",
+	"$\\times$", "·", "$\\cdot$", "‖", "$\\|$",
+	"°", "$^\\circ$", "≈", "$\\approx$", "–", "--", "…", "\\dots{}", "“", "``", "”", "''", "’", "'", "→", "$\\to$", "Σ",
+	"$\\Sigma$", "é", `\'e`)
 
 // latexText escapes text for a cell. Characters without a command become a question mark, because they would stop the
 // compiler.

@@ -77,8 +77,10 @@ func leadBars(e *eval.Evaluation, sides []eval.Side, f *figure) []leadBar {
 			ahead = &sides[1]
 		}
 		top, _ := ahead.Metric(q.Question, m.Name)
-		list = append(list, leadBar{titles[q.Question], sign * p.Diff / half, p.PHolm, aboveFloors(&top), fmt.Sprintf("%s: %s", label(m), difference(&p, percent(m), -1))})
-		f.rows = append(f.rows, []string{titles[q.Question], label(m), value(p.Diff), value(p.Low), value(p.High), value(p.PHolm)})
+		list = append(list, leadBar{titles[q.Question], sign * p.Diff / half, p.PHolm, aboveFloors(&top),
+			fmt.Sprintf("%s: %s", label(m), difference(&p, percent(m), -1))})
+		f.rows = append(f.rows, []string{titles[q.Question], label(m), value(p.Diff), value(p.Low), value(p.High),
+			value(p.PHolm)})
 	}
 	return list
 }

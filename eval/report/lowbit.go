@@ -13,7 +13,8 @@ import (
 func init() { register(90, lowbitSection) }
 
 // lowbitTitles name what may be quantised.
-var lowbitTitles = map[string]string{"logits": "Attention logits", "keys": "Keys", "values": "Values", "cache": "Keys and values", "both": "Logits, keys and values"}
+var lowbitTitles = map[string]string{"logits": "Attention logits", "keys": "Keys", "values": "Values",
+	"cache": "Keys and values", "both": "Logits, keys and values"}
 
 func lowbitSection(p *Page) (section, error) {
 	s := section{Title: "Few bits"}
@@ -31,13 +32,16 @@ func lowbitSection(p *Page) (section, error) {
 	if s.Figures == nil {
 		return s, nil
 	}
-	base, diff := series{name: baseName, class: "s0", dots: true, format: "%.3f"}, series{name: diffName, class: "s1", dots: true, format: "%.3f"}
+	base, diff := series{name: baseName, class: "s0", dots: true, format: "%.3f"},
+		series{name: diffName, class: "s1", dots: true, format: "%.3f"}
 	for i := len(paperLowbit.bits) - 1; i >= 0; i-- {
 		base.line = append(base.line, [2]float64{float64(paperLowbit.bits[i]), paperLowbit.base[i]})
 		diff.line = append(diff.line, [2]float64{float64(paperLowbit.bits[i]), paperLowbit.diff[i]})
 	}
 	x, y := around([]series{base, diff})
-	s.Figures = append(s.Figures, lineFigure("lowbit-paper", "Attention logits, the paper", "zero-shot HellaSwag by acc_norm; which logits share a scale is not said", "bits", "accuracy", x, y, []series{base, diff}))
+	s.Figures = append(s.Figures, lineFigure("lowbit-paper", "Attention logits, the paper",
+		"zero-shot HellaSwag by acc_norm; which logits share a scale is not said", "bits", "accuracy", x, y,
+		[]series{base, diff}))
 	return s, nil
 }
 
@@ -87,7 +91,8 @@ func lowbitFigures(k lowbitKind, title string, models []shown[task.LowbitDetail]
 	}
 	if kls != nil {
 		x, y := around(kls)
-		out = append(out, lineFigure(slug("kl "+id), name+": divergence", "KL of the next-token distribution to exact, nats per token", "bits", "KL", x, y, kls))
+		out = append(out, lineFigure(slug("kl "+id), name+": divergence",
+			"KL of the next-token distribution to exact, nats per token", "bits", "KL", x, y, kls))
 	}
 	return out
 }

@@ -33,7 +33,8 @@ func mapsSection(p *Page) (section, error) {
 				note += show(", λ = %.3f", x.Lambda)
 			}
 			for k := range x.Maps {
-				s.Figures = append(s.Figures, figure{ID: slug(fmt.Sprintf("map-%d %s %s", k, titles[q.Question], m.Name)), Title: m.Name + " " + x.Maps[k].Name, Note: note, Class: m.Class,
+				s.Figures = append(s.Figures, figure{ID: slug(fmt.Sprintf("map-%d %s %s", k, titles[q.Question],
+					m.Name)), Title: m.Name + " " + x.Maps[k].Name, Note: note, Class: m.Class,
 					SVG: mapChart(x, &x.Maps[k]), rows: mapRows(x, &x.Maps[k])})
 			}
 			s.Blocks = append(s.Blocks, template.HTML(`<p class="heat"><b class="`+m.Class+` ink">`+html.EscapeString(m.Name)+"</b>\n")+promptHeat(x)+"</p>")
@@ -112,7 +113,8 @@ func mapChart(x *task.MapExample, m *task.Matrix) template.HTML {
 	d.text("answer mid", (a+b)/2, top+side+17, "answer")
 	q := top + c*float64(x.Query)
 	d.line("bracket quiet", left-4, q, left-4, top+side)
-	fmt.Fprintf(&d.b, `<text class="tick mid" transform="translate(%d %s) rotate(-90)">question</text>`, left-7, num((q+top+side)/2))
+	fmt.Fprintf(&d.b, `<text class="tick mid" transform="translate(%d %s) rotate(-90)">question</text>`, left-7,
+		num((q+top+side)/2))
 	return d.done()
 }
 
@@ -132,7 +134,8 @@ func promptHeat(x *task.MapExample) template.HTML {
 			class = " in"
 		}
 		text := escaped(strings.ReplaceAll(x.Units[j], "\n", "⏎\n"))
-		fmt.Fprintf(&b, `<span class="u %s%s" style="--a:%s%%" title="%s">%s</span>`, signClass(v), class, num(100*strength(v)), show("%+.3f", v), text)
+		fmt.Fprintf(&b, `<span class="u %s%s" style="--a:%s%%" title="%s">%s</span>`, signClass(v), class,
+			num(100*strength(v)), show("%+.3f", v), text)
 	}
 	return template.HTML(b.String())
 }

@@ -16,7 +16,8 @@ func init() {
 }
 
 // scoreNames are the needle's scores as headings.
-var scoreNames = map[string]string{"bound": "number beside its key", "constrained": "choosing among the hidden numbers", "free": "number anywhere in the output"}
+var scoreNames = map[string]string{"bound": "number beside its key", "constrained": "choosing among the hidden numbers",
+	"free": "number anywhere in the output"}
 
 func needleSection(p *Page) (section, error) {
 	s := section{Title: "Retrieval", Lead: "Share of hidden numbers given for their own key, in percent, by the depth of the first one asked for and the length of the prompt. " +
@@ -32,7 +33,8 @@ func needleSection(p *Page) (section, error) {
 			for i := range models {
 				m := &models[i]
 				if len(m.Detail.Cells[score]) != len(m.Detail.Depths) {
-					return s, fmt.Errorf("%s: detail of needle: %d rows of %s for %d depths", m.Name, len(m.Detail.Cells[score]), score, len(m.Detail.Depths))
+					return s, fmt.Errorf("%s: detail of needle: %d rows of %s for %d depths", m.Name,
+						len(m.Detail.Cells[score]), score, len(m.Detail.Depths))
 				}
 				s.Figures = append(s.Figures, needleHeat(titles[q.Question], m, score))
 			}
@@ -68,7 +70,8 @@ func needleHeat(title string, m *shown[task.NeedleGrid], score string) figure {
 		}
 		return cells[r][c], cells[r][c].N > 0
 	}
-	f := figure{ID: slug("needle " + title + " " + score + " " + m.Name), Title: m.Name, Class: m.Class, rows: [][]string{{"score", "depth", "length", "accuracy", "stderr", "n", "chance", "copy"}}}
+	f := figure{ID: slug("needle " + title + " " + score + " " + m.Name), Title: m.Name, Class: m.Class,
+		rows: [][]string{{"score", "depth", "length", "accuracy", "stderr", "n", "chance", "copy"}}}
 	f.Note = fmt.Sprintf("%s: %s", title, scoreNames[score])
 	floors := g.Floors[score]
 	if c, ok := floors["copy"]; ok {
@@ -77,7 +80,8 @@ func needleHeat(title string, m *shown[task.NeedleGrid], score string) figure {
 	for r, depth := range g.Depths {
 		for c, n := range g.Lengths {
 			if x, ok := at(r, c); ok {
-				f.rows = append(f.rows, []string{score, value(depth), fmt.Sprint(n), value(x.Value), value(x.StdErr), fmt.Sprint(x.N), value(floors["chance"]), value(floors["copy"])})
+				f.rows = append(f.rows, []string{score, value(depth), fmt.Sprint(n), value(x.Value), value(x.StdErr),
+					fmt.Sprint(x.N), value(floors["chance"]), value(floors["copy"])})
 			}
 		}
 	}
@@ -93,7 +97,8 @@ func needleRows(_ *eval.Evaluation, q *eval.Result, sides []eval.Side) []line {
 		for _, m := range s.Models {
 			r, ok := m.Find(q.Question)
 			var g task.NeedleGrid
-			if !ok || json.Unmarshal(r.Detail, &g) != nil || len(g.Lengths) != 1 || len(g.Cells["bound"]) != len(g.Depths) ||
+			if !ok || json.Unmarshal(r.Detail, &g) != nil || len(g.Lengths) != 1 ||
+				len(g.Cells["bound"]) != len(g.Depths) ||
 				slices.ContainsFunc(g.Cells["bound"], func(row []eval.Mean) bool { return len(row) == 0 }) {
 				continue
 			}

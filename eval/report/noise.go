@@ -31,8 +31,8 @@ func noiseSection(p *Page) (section, error) {
 				return s, err
 			}
 		}
-		g := grid{ID: slug("noise " + titles[q.Question]), Title: "Score over all doses, %: " + titles[q.Question], left: 1, Note: "± one standard error",
-			Rows: [][]string{{"noise"}}}
+		g := grid{ID: slug("noise " + titles[q.Question]), Title: "Score over all doses, %: " + titles[q.Question],
+			left: 1, Note: "± one standard error", Rows: [][]string{{"noise"}}}
 		for _, m := range models {
 			g.Rows[0] = append(g.Rows[0], m.Name)
 		}

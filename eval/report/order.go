@@ -13,7 +13,8 @@ import (
 func init() { register(70, orderSection) }
 
 func orderSection(p *Page) (section, error) {
-	s := section{Title: "Robustness to the order of examples", Lead: "Accuracy over orders of the same examples: quartiles, median, worst and best."}
+	s := section{Title: "Robustness to the order of examples",
+		Lead: "Accuracy over orders of the same examples: quartiles, median, worst and best."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Questions() {
@@ -43,7 +44,8 @@ func orderSection(p *Page) (section, error) {
 				note = fmt.Sprintf("spread of the paper's models over ten random orders, in points: Transformer %.0f, DIFF %.0f", 100*t.baseSpread, 100*t.diffSpread)
 			}
 		}
-		s.Figures = append(s.Figures, figure{ID: slug(titles[q.Question]), Title: titles[q.Question], Note: note, SVG: boxChart("accuracy over orders, "+q.Task, boxes), rows: rows})
+		s.Figures = append(s.Figures, figure{ID: slug(titles[q.Question]), Title: titles[q.Question], Note: note,
+			SVG: boxChart("accuracy over orders, "+q.Task, boxes), rows: rows})
 	}
 	return s, nil
 }

@@ -38,7 +38,8 @@ func outlierSection(p *Page) (section, error) {
 	}
 	if s.Figures != nil {
 		for _, k := range kinds {
-			f := outlierFigure(k.id+"-paper", k.title+", the paper", []barGroup{{paperBase, "s0", k.of(paperOutliers.base)}, {paperDiff, "s1", k.of(paperOutliers.diff)}})
+			f := outlierFigure(k.id+"-paper", k.title+", the paper",
+				[]barGroup{{paperBase, "s0", k.of(paperOutliers.base)}, {paperDiff, "s1", k.of(paperOutliers.diff)}})
 			f.Note = "3B models, 400,000 tokens"
 			s.Figures = append(s.Figures, f)
 		}

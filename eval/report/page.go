@@ -49,8 +49,9 @@ func (p *Page) HTML(w io.Writer) error {
 		return err
 	}
 	sentence, first := p.opening(e)
-	v := &view{Title: p.Title, CSS: template.CSS(figureCSS + pageCSS), Facts: p.about(), Verdict: sentence, Sides: e.Sides(), Next: p.next(),
-		Lead: first, Table: p.tableView(), Sections: list, Notes: slices.Concat(p.notes(), remarks(e), judgeNote(e)), Recipe: indented(p.Recipe), Command: p.Command}
+	v := &view{Title: p.Title, CSS: template.CSS(figureCSS + pageCSS), Facts: p.about(), Verdict: sentence,
+		Sides: e.Sides(), Next: p.next(), Lead: first, Table: p.tableView(), Sections: list,
+		Notes: slices.Concat(p.notes(), remarks(e), judgeNote(e)), Recipe: indented(p.Recipe), Command: p.Command}
 	if v.Title == "" {
 		v.Title = "Antiphase evaluation"
 	}
@@ -140,7 +141,8 @@ func (p *Page) verdict() string {
 		}
 		parts = append(parts, part)
 	}
-	return fmt.Sprintf("Of %d headline measures, %s; %d cannot be told apart.", compared, strings.Join(parts, ", "), ties)
+	return fmt.Sprintf("Of %d headline measures, %s; %d cannot be told apart.", compared,
+		strings.Join(parts, ", "), ties)
 }
 
 // notes describe how numbers were made.

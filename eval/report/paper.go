@@ -66,7 +66,8 @@ var paperNeedleTable = []struct {
 // paperNeedleGrid is Figure 5: N = 8, R = 1; depths 0 to 100 % by lengths 8K to 64K.
 func paperNeedleGrid() (base, diff task.NeedleGrid) {
 	grid := func(cells ...[]float64) task.NeedleGrid {
-		g := task.NeedleGrid{Needles: 8, Queries: 1, Lengths: []int{8192, 16384, 24576, 32768, 40960, 49152, 57344, 65536}, Depths: task.Depths}
+		g := task.NeedleGrid{Needles: 8, Queries: 1,
+			Lengths: []int{8192, 16384, 24576, 32768, 40960, 49152, 57344, 65536}, Depths: task.Depths}
 		var rows [][]eval.Mean
 		for _, row := range cells {
 			var out []eval.Mean
@@ -101,13 +102,18 @@ var paperAttention = struct{ baseAnswer, diffAnswer, baseNoise, diffNoise []floa
 
 // paperSegments is Figure 1, the answer half way in.
 var paperSegments = struct{ base, diff task.Segments }{
-	task.Segments{BOS: .32, Before: .18, Answer: .03, After: .34, Query: .13}, task.Segments{BOS: .19, Before: .01, Answer: .31, After: .01, Query: .48},
+	task.Segments{BOS: .32, Before: .18, Answer: .03, After: .34, Query: .13},
+	task.Segments{BOS: .19, Before: .01, Answer: .31, After: .01, Query: .48},
 }
 
 // paperOutliers is Table 5, over 400,000 tokens.
 var paperOutliers = struct{ base, diff task.OutlierResult }{
-	task.OutlierResult{Tokens: 400_000, Logits: task.Extreme{Top1: 318.0, Top2: 308.2, Top3: 304.9, Top10: 284.7, Top100: 251.5, Median: 5.4}, Hidden: task.Extreme{Top1: 3608.6, Top2: 3607.4, Top3: 3603.6, Top10: 3552.1, Top100: 2448.2, Median: 0.6}},
-	task.OutlierResult{Tokens: 400_000, Logits: task.Extreme{Top1: 38.8, Top2: 38.8, Top3: 37.3, Top10: 32.0, Top100: 27.4, Median: 3.3}, Hidden: task.Extreme{Top1: 1688.2, Top2: 1672.5, Top3: 1672.1, Top10: 1624.3, Top100: 740.9, Median: 1.2}},
+	task.OutlierResult{Tokens: 400_000,
+		Logits: task.Extreme{Top1: 318.0, Top2: 308.2, Top3: 304.9, Top10: 284.7, Top100: 251.5, Median: 5.4},
+		Hidden: task.Extreme{Top1: 3608.6, Top2: 3607.4, Top3: 3603.6, Top10: 3552.1, Top100: 2448.2, Median: 0.6}},
+	task.OutlierResult{Tokens: 400_000,
+		Logits: task.Extreme{Top1: 38.8, Top2: 38.8, Top3: 37.3, Top10: 32.0, Top100: 27.4, Median: 3.3},
+		Hidden: task.Extreme{Top1: 1688.2, Top2: 1672.5, Top3: 1672.1, Top10: 1624.3, Top100: 740.9, Median: 1.2}},
 }
 
 // paperLowbit is Figure 8: zero-shot HellaSwag with attention logits of this many bits.
@@ -132,7 +138,8 @@ var paperICL = []struct {
 	set                                string
 	base, diff, baseSpread, diffSpread float64
 }{
-	{"trec", .6990, .8787, .19, .04}, {"trec_fine", .6096, .8260, .24, .09}, {"banking77", .6522, .7563, .13, .09}, {"clinc150", .7400, .7922, .12, .06},
+	{"trec", .6990, .8787, .19, .04}, {"trec_fine", .6096, .8260, .24, .09}, {"banking77", .6522, .7563, .13, .09},
+	{"clinc150", .7400, .7922, .12, .06},
 }
 
 // paperAlternating is Figure 7b: the spread on TREC with the examples alternating by class, which no other set has.
@@ -150,7 +157,8 @@ var paperMath = []struct {
 	set        string
 	base, diff float64
 }{
-	{"gsm8k", .412, .426}, {"competition_math", .199, .250}, {"svamp", .550, .637}, {"asdiv", .788, .838}, {"mawps", .751, .862}, {"carp_en", .323, .425},
+	{"gsm8k", .412, .426}, {"competition_math", .199, .250}, {"svamp", .550, .637}, {"asdiv", .788, .838},
+	{"mawps", .751, .862}, {"carp_en", .323, .425},
 	{"tabmwp", .275, .324}, {"college_math", .164, .300},
 }
 
@@ -166,6 +174,8 @@ var paperAblation = []struct {
 	name                string
 	loss, arHit, others float64
 }{
-	{"base", 3.087, 0.898, 3.272}, {"base-wide", 3.088, 0.899, 3.273}, {"base-wide-norm", 3.086, 0.899, 3.271}, {"diff", 3.062, 0.880, 3.247},
-	{"diff-no-norm", 3.122, 0.911, 3.309}, {"diff-lambda-0.8", 3.065, 0.883, 3.250}, {"diff-lambda-0.5", 3.066, 0.882, 3.251},
+	{"base", 3.087, 0.898, 3.272}, {"base-wide", 3.088, 0.899, 3.273}, {"base-wide-norm", 3.086, 0.899, 3.271},
+	{"diff", 3.062, 0.880, 3.247},
+	{"diff-no-norm", 3.122, 0.911, 3.309}, {"diff-lambda-0.8", 3.065, 0.883, 3.250},
+	{"diff-lambda-0.5", 3.066, 0.882, 3.251},
 }

@@ -43,7 +43,8 @@ func paperScore(kind string, shots int, config map[string]any, metric string) (p
 		return paperNumber{paperAlternating.base, paperAlternating.diff}, true
 	}
 	for _, x := range paperNeedleTable {
-		if kind == "needle" && metric == "bound" && number(config["needles"]) == float64(x.needles) && number(config["queries"]) == float64(x.queries) {
+		if kind == "needle" && metric == "bound" && number(config["needles"]) == float64(x.needles) &&
+			number(config["queries"]) == float64(x.queries) {
 			return paperNumber{x.base, x.diff}, true
 		}
 	}
@@ -134,13 +135,16 @@ func changed(q *eval.Result, metric string) []string {
 		say(metric != "plateau", "mean over all numbers of examples, the paper where accuracy levels off")
 		say(q.Context != 65536, "context of %d tokens, the paper 65536", q.Context)
 	case q.Group == "icl_order":
-		say(strings.HasSuffix(metric, "random") && number(q.Config["seeds"]) != 10, "%v orders, the paper 10", q.Config["seeds"])
-		say(strings.HasSuffix(metric, "alternating") && number(q.Config["seeds"]) != 30, "%v orders, the paper 30", q.Config["seeds"])
+		say(strings.HasSuffix(metric, "random") && number(q.Config["seeds"]) != 10, "%v orders, the paper 10",
+			q.Config["seeds"])
+		say(strings.HasSuffix(metric, "alternating") && number(q.Config["seeds"]) != 30, "%v orders, the paper 30",
+			q.Config["seeds"])
 	case q.Group == "hallucination":
 		say(true, "another judge and prompt, the paper GPT-4o")
 		say(q.N != 100, "%d questions, the paper 100", q.N)
 	case q.Group == "math":
-		say(number(q.Config["max_tokens"]) != 16384, "at most %v tokens of reasoning, the paper 16384 after distilled reasoning", q.Config["max_tokens"])
+		say(number(q.Config["max_tokens"]) != 16384,
+			"at most %v tokens of reasoning, the paper 16384 after distilled reasoning", q.Config["max_tokens"])
 	case q.Kind == "outliers":
 		used := number(q.Config["used_tokens"])                                                  // older results do not have it
 		say(used > 0 && used < 380_000, "%v tokens, the paper 400,000", q.Config["used_tokens"]) // whole sequences: slightly fewer

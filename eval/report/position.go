@@ -26,7 +26,8 @@ func positionSection(p *Page) (section, error) {
 			}
 			x := series{name: m.Name, class: m.Class, format: "%.3f", dots: true}
 			for _, at := range m.Detail.ByPosition {
-				x.line, x.err = append(x.line, [2]float64{float64(at.Position), at.Loss.Value}), append(x.err, at.Loss.StdErr)
+				x.line, x.err = append(x.line, [2]float64{float64(at.Position), at.Loss.Value}),
+					append(x.err, at.Loss.StdErr)
 			}
 			list = append(list, x)
 			note = fmt.Sprintf("%d texts that are at least as long as the curve", m.Detail.Pieces)
@@ -41,7 +42,8 @@ func positionSection(p *Page) (section, error) {
 	if s.Figures == nil {
 		return s, nil
 	}
-	base, diff := series{name: baseName, class: "s0", dots: true, format: "%.3f"}, series{name: diffName, class: "s1", dots: true, format: "%.3f"}
+	base, diff := series{name: baseName, class: "s0", dots: true, format: "%.3f"},
+		series{name: diffName, class: "s1", dots: true, format: "%.3f"}
 	for i, at := range paperPositions.at {
 		base.line = append(base.line, [2]float64{float64(at), paperPositions.base[i]})
 		diff.line = append(diff.line, [2]float64{float64(at), paperPositions.diff[i]})
@@ -53,5 +55,6 @@ func positionSection(p *Page) (section, error) {
 func (s *section) add(title, note string, list []series) {
 	x, y := around(list)
 	x.log = true
-	s.Figures = append(s.Figures, lineFigure("position-"+slug(title), title, note, "tokens of context", "nats per token", x, y, list))
+	s.Figures = append(s.Figures, lineFigure("position-"+slug(title), title, note, "tokens of context",
+		"nats per token", x, y, list))
 }

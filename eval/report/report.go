@@ -59,7 +59,8 @@ type GroupCurve struct {
 // JSON writes the page's data. A value that is not finite cannot be written: the error names it.
 func (p *Page) JSON(w io.Writer) error {
 	if path := nonFinite(reflect.ValueOf(p).Elem(), ""); path != "" {
-		return fmt.Errorf("report:%s is not a finite number: the model has diverged, or was given nothing to measure", path)
+		return fmt.Errorf("report:%s is not a finite number: the model has diverged, or was given nothing to measure",
+			path)
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")

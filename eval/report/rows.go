@@ -156,7 +156,8 @@ func aboveFloors(m *eval.Metric) bool {
 
 // facts describe models rather than scores.
 func (p *Page) facts(sides []eval.Side) []line {
-	params, seen, speed := line{measure: "parameters"}, line{measure: "training tokens", minor: true}, line{measure: "training speed, tokens/s", minor: true}
+	params, seen, speed := line{measure: "parameters"}, line{measure: "training tokens", minor: true},
+		line{measure: "training speed, tokens/s", minor: true}
 	for _, s := range sides {
 		m := s.Models[0]
 		params.cells = append(params.cells, cell{text: count(float64(m.Parameters))})

@@ -24,7 +24,8 @@ func samplesSection(p *Page) (section, error) {
 			b.WriteString(`<div class="two sample">`)
 			for _, m := range models {
 				if k < len(m.Detail) {
-					b.WriteString(`<div><p class="who ` + m.Class + ` ink">` + html.EscapeString(m.Name) + `</p><pre><span class="prompt">` +
+					b.WriteString(`<div><p class="who ` + m.Class + ` ink">` + html.EscapeString(m.Name) +
+						`</p><pre><span class="prompt">` +
 						escaped(m.Detail[k].Prompt) + `</span>` + escaped(m.Detail[k].Text) + `</pre></div>`)
 				}
 			}

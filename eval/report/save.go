@@ -47,10 +47,13 @@ func Rows(e *eval.Evaluation, at time.Time, command string) []Row {
 		for _, r := range m.Results {
 			for _, x := range r.Metrics {
 				out = append(out, Row{
-					Task: r.Task, Version: r.Version, Shots: r.Shots, Metric: x.Name, Value: x.Value, StdErr: x.StdErr, N: x.N, Floors: x.Floors,
-					Model: m.Name, Hash: m.Hash, Arch: m.Arch, Parameters: m.Parameters, Precision: m.Precision, Device: m.Device,
+					Task: r.Task, Version: r.Version, Shots: r.Shots, Metric: x.Name, Value: x.Value, StdErr: x.StdErr,
+					N: x.N, Floors: x.Floors,
+					Model: m.Name, Hash: m.Hash, Arch: m.Arch, Parameters: m.Parameters, Precision: m.Precision,
+					Device: m.Device,
 					Config: r.Config, Data: e.Data, Seed: e.Seed, Limit: e.Limit,
-					Commit: e.Commit, Machine: e.Machine, Time: at, Command: command, file: cmp.Or(r.Group, r.Kind) + ".jsonl",
+					Commit: e.Commit, Machine: e.Machine, Time: at, Command: command,
+					file: cmp.Or(r.Group, r.Kind) + ".jsonl",
 				})
 			}
 		}

@@ -84,7 +84,8 @@ func ScalingTable(r *eval.ScalingResult, color bool) string {
 	}
 	out := t.text(color, nil)
 	for _, c := range r.Curves {
-		out += fmt.Sprintf("%s: L(x) = %s + %s·x^−%s, residuals %s\n", c.Name, show("%.4f", c.E), show("%.4g", c.A), show("%.4f", c.Alpha), show("%.2g", c.RMS))
+		out += fmt.Sprintf("%s: L(x) = %s + %s·x^−%s, residuals %s\n", c.Name, show("%.4f", c.E), show("%.4g", c.A),
+			show("%.4f", c.Alpha), show("%.2g", c.RMS))
 	}
 	for _, s := range findings(r) {
 		out += s + "\n"
@@ -114,7 +115,8 @@ func findings(r *eval.ScalingResult) []string {
 		case m.High > 0:
 			s += fmt.Sprintf(" (95 %% interval %s to %s %%", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
 			if first.Rho > 0 || c.Rho > 0 {
-				s += fmt.Sprintf(", neighbouring errors correlated by %s and %s", show("%.2f", first.Rho), show("%.2f", c.Rho))
+				s += fmt.Sprintf(", neighbouring errors correlated by %s and %s", show("%.2f", first.Rho),
+					show("%.2f", c.Rho))
 			}
 			s += ")"
 		case min(len(first.Points), len(c.Points)) < eval.LeastForInterval:

@@ -59,7 +59,8 @@ func (p *Page) tableView() tableView {
 
 // scoreRows are all metrics of all sides as numbers.
 func scoreRows(e *eval.Evaluation) [][]string {
-	out := [][]string{{"task", "settings", "shots", "metric", "side", "models", "value", "stderr", "low95", "high95", "n", "chance", "copy", "difference", "difference_stderr", "p_holm"}}
+	out := [][]string{{"task", "settings", "shots", "metric", "side", "models", "value", "stderr", "low95", "high95",
+		"n", "chance", "copy", "difference", "difference_stderr", "p_holm"}}
 	titles := titles(e)
 	sides := e.Sides()
 	for _, q := range e.Questions() {
@@ -69,8 +70,9 @@ func scoreRows(e *eval.Evaluation) [][]string {
 				if !ok {
 					continue
 				}
-				row := []string{q.Task, titles[q.Question], fmt.Sprint(q.Shots), m.Name, sides[i].Name, fmt.Sprint(len(sides[i].Models)),
-					value(x.Value), value(x.StdErr), value(x.Low), value(x.High), fmt.Sprint(x.N), floor(m.Floors, "chance"), floor(m.Floors, "copy"), "", "", ""}
+				row := []string{q.Task, titles[q.Question], fmt.Sprint(q.Shots), m.Name, sides[i].Name,
+					fmt.Sprint(len(sides[i].Models)), value(x.Value), value(x.StdErr), value(x.Low), value(x.High),
+					fmt.Sprint(x.N), floor(m.Floors, "chance"), floor(m.Floors, "copy"), "", "", ""}
 				if p, ok := e.Between(q.Question, m.Name, sides[0].Name, sides[i].Name); ok {
 					row[13], row[14], row[15] = value(p.Diff), value(p.StdErr), value(p.PHolm)
 				}
@@ -92,7 +94,8 @@ func floor(f map[string]float64, name string) string {
 func init() { register(140, paperSection) }
 
 func paperSection(p *Page) (section, error) {
-	s := section{Title: "The paper's numbers", Lead: "Where nothing stands under “what differs” the protocol is the same, and only model and data are not."}
+	s := section{Title: "The paper's numbers",
+		Lead: "Where nothing stands under “what differs” the protocol is the same, and only model and data are not."}
 	e := p.evaluation()
 	titles := titles(e)
 	sides := e.Sides()
@@ -120,7 +123,8 @@ func paperSection(p *Page) (section, error) {
 			if percent(&m) {
 				f = 100
 			}
-			g.Rows = append(g.Rows, append(row, plain(f*n.base), plain(f*n.diff), strings.Join(differs(q, m.Name), "; ")))
+			g.Rows = append(g.Rows, append(row, plain(f*n.base), plain(f*n.diff),
+				strings.Join(differs(q, m.Name), "; ")))
 		}
 	}
 	if len(g.Rows) > 1 {
@@ -139,7 +143,8 @@ func pairsSection(p *Page) (section, error) {
 		return s, nil
 	}
 	titles := titles(e)
-	g := grid{ID: "pairs", Note: "headline measures; intervals of 95 %, p after Holm's correction", Rows: [][]string{{"task", "measure", "A", "B", "B − A", "low", "high", "p", "models"}}}
+	g := grid{ID: "pairs", Note: "headline measures; intervals of 95 %, p after Holm's correction",
+		Rows: [][]string{{"task", "measure", "A", "B", "B − A", "low", "high", "p", "models"}}}
 	for _, q := range e.Questions() {
 		if len(q.Metrics) == 0 || q.Metrics[0].Better == eval.Neither {
 			continue
@@ -151,7 +156,9 @@ func pairsSection(p *Page) (section, error) {
 		}
 		for _, x := range e.Paired {
 			if x.Question == q.Question && x.Metric == m.Name {
-				g.Rows = append(g.Rows, []string{titles[q.Question], label(&m), x.A, x.B, show("%+.4g", f*x.Diff), show("%.4g", f*x.Low), show("%.4g", f*x.High), show("%.3g", x.PHolm), fmt.Sprintf("%d, %d", x.Seeds[0], x.Seeds[1])})
+				g.Rows = append(g.Rows, []string{titles[q.Question], label(&m), x.A, x.B, show("%+.4g", f*x.Diff),
+					show("%.4g", f*x.Low), show("%.4g", f*x.High), show("%.3g", x.PHolm),
+					fmt.Sprintf("%d, %d", x.Seeds[0], x.Seeds[1])})
 			}
 		}
 	}

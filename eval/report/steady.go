@@ -28,10 +28,13 @@ func steadySection(p *Page) (section, error) {
 		s.Figures = append(s.Figures, f)
 	}
 	g := grid{ID: "steadiness", left: 1, Note: "middle and late are the median gradient norms of the middle and the last tenth; noise is their range from the 10th to the 90th percentile over the median",
-		Rows: [][]string{{"model", "steps", "loss spikes", "gradient spikes", "middle", "late", "noise, late", "largest"}}}
+		Rows: [][]string{{"model", "steps", "loss spikes", "gradient spikes", "middle", "late",
+			"noise, late", "largest"}}}
 	for _, t := range p.Training {
 		if x := t.Steady; x != nil && x.Steps > 0 {
-			g.Rows = append(g.Rows, []string{t.Model, fmt.Sprint(x.Steps), fmt.Sprint(x.LossSpikes), fmt.Sprint(x.GradSpikes), show("%.3g", x.Middle), show("%.3g", x.Late), show("%.2f", x.LateNoise), show("%.3g", x.Largest)})
+			g.Rows = append(g.Rows, []string{t.Model, fmt.Sprint(x.Steps), fmt.Sprint(x.LossSpikes),
+				fmt.Sprint(x.GradSpikes), show("%.3g", x.Middle), show("%.3g", x.Late), show("%.2f", x.LateNoise),
+				show("%.3g", x.Largest)})
 		}
 	}
 	if len(g.Rows) > 1 {
@@ -64,6 +67,7 @@ func gradFigure(list []Training) (figure, bool) {
 		late = append(late, after(x.line, last/20))
 	}
 	_, hi := extent(late...)
-	return lineFigure("grad-norm", "Gradient norm by training step", "the largest of each stretch; the first steps may lie above the frame", "training step", "gradient norm",
+	return lineFigure("grad-norm", "Gradient norm by training step",
+		"the largest of each stretch; the first steps may lie above the frame", "training step", "gradient norm",
 		scale{lo: 0, hi: last, whole: true}, scale{lo: 0, hi: hi}, lines), true
 }

@@ -63,7 +63,8 @@ func (p *Page) legend(floors []string) []string {
 	e := p.evaluation()
 	out := []string{"± one standard error"}
 	if len(e.Sides()) > 1 {
-		out[0] = best + " better, " + tied + " cannot be told apart, ± one standard error; differences paired by sample, * p < 0.05, ** p < 0.01 (Holm)"
+		out[0] = best + " better, " + tied +
+			" cannot be told apart, ± one standard error; differences paired by sample, * p < 0.05, ** p < 0.01 (Holm)"
 	}
 	if len(floors) > 0 && len(e.Sides()) > 1 {
 		out = append(out, "a score whose 95 % interval reaches one of its floors is not marked as better")
@@ -147,13 +148,16 @@ func remarks(e *eval.Evaluation) []string {
 	var out []string
 	for _, q := range e.Questions() {
 		if n := number(q.Config["prompts_cut"]); n > 0 {
-			out = append(out, fmt.Sprintf("%s: %g of %d prompts are longer than the context and lost their beginning", q.Task, n, q.N))
+			out = append(out, fmt.Sprintf("%s: %g of %d prompts are longer than the context and lost their beginning",
+				q.Task, n, q.N))
 		}
 		if n := number(q.Config["sources_cut"]); n > 0 {
-			out = append(out, fmt.Sprintf("%s: %g of %d sources are longer than the context and lost their middle", q.Task, n, q.N))
+			out = append(out, fmt.Sprintf("%s: %g of %d sources are longer than the context and lost their middle",
+				q.Task, n, q.N))
 		}
 		if n := number(q.Config["examples_fit"]); n >= 0 && n < float64(q.Shots) {
-			out = append(out, fmt.Sprintf("%s: the context has room for %s of %d examples, on average", q.Task, show("%.1f", n), q.Shots))
+			out = append(out, fmt.Sprintf("%s: the context has room for %s of %d examples, on average", q.Task,
+				show("%.1f", n), q.Shots))
 		}
 		out = append(out, unitRemarks(e, q)...)
 	}

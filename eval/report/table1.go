@@ -7,7 +7,8 @@ func init() { register(30, table1Section) }
 
 // table1Tasks are the columns, in the paper's order.
 var table1Tasks = []struct{ kind, title string }{
-	{"arc_challenge", "ARC-C"}, {"arc_easy", "ARC-E"}, {"boolq", "BoolQ"}, {"hellaswag", "HellaSwag"}, {"openbookqa", "OBQA"}, {"piqa", "PIQA"}, {"winogrande", "WinoGrande"},
+	{"arc_challenge", "ARC-C"}, {"arc_easy", "ARC-E"}, {"boolq", "BoolQ"}, {"hellaswag", "HellaSwag"},
+	{"openbookqa", "OBQA"}, {"piqa", "PIQA"}, {"winogrande", "WinoGrande"},
 }
 
 // paperTable1 is Table 1 in percent: models after 1T tokens, the mean last; 0 means not published.
@@ -80,7 +81,8 @@ func table1Questions(e *eval.Evaluation) (out map[string]*eval.Result, same bool
 	out, same = map[string]*eval.Result{}, true
 	for _, t := range table1Tasks {
 		for _, q := range e.Of(t.kind) {
-			if x := out[t.kind]; q.Shots == 0 && (x == nil || x.StandIn() || len(differs(q, published(t.kind))) < len(differs(x, published(t.kind)))) {
+			if x := out[t.kind]; q.Shots == 0 &&
+				(x == nil || x.StandIn() || len(differs(q, published(t.kind))) < len(differs(x, published(t.kind)))) {
 				out[t.kind] = q
 			}
 		}

@@ -25,17 +25,21 @@ func throughputSection(p *Page) (section, error) {
 				if first := models[0].Detail.Rows; i > 0 && k < len(first) {
 					base = first[k]
 				}
-				g.Rows = append(g.Rows, []string{m.Name, fmt.Sprint(r.Length), fmt.Sprint(r.Batch), rate(r.Forward, base.Forward), rate(r.ForwardBackward, base.ForwardBackward)})
+				g.Rows = append(g.Rows, []string{m.Name, fmt.Sprint(r.Length), fmt.Sprint(r.Batch),
+					rate(r.Forward, base.Forward), rate(r.ForwardBackward, base.ForwardBackward)})
 			}
 		}
 	}
 	if len(g.Rows) == 1 {
 		return s, nil
 	}
-	paper := grid{ID: "throughput-paper", Title: "The paper: 3B and 13B models on an H100", Rows: [][]string{{"model", "forward", "DIFF", "forward and backward", "DIFF"}}}
+	paper := grid{ID: "throughput-paper", Title: "The paper: 3B and 13B models on an H100",
+		Rows: [][]string{{"model", "forward", "DIFF", "forward and backward", "DIFF"}}}
 	for _, t := range paperThroughput {
 		with := func(base, diff float64) string { return count(diff) + show(" (%+.1f %%)", 100*(diff/base-1)) }
-		paper.Rows = append(paper.Rows, []string{t.model, count(t.baseForward), with(t.baseForward, t.diffForward), count(t.baseBoth), with(t.baseBoth, t.diffBoth)})
+		paper.Rows = append(paper.Rows,
+			[]string{t.model, count(t.baseForward), with(t.baseForward, t.diffForward), count(t.baseBoth),
+				with(t.baseBoth, t.diffBoth)})
 	}
 	s.Tables = []grid{g, paper}
 	return s, nil

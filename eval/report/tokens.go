@@ -56,10 +56,13 @@ func tokensSection(p *Page) (section, error) {
 	if math {
 		base, diff := series{name: baseName, class: "s0", dots: true}, series{name: diffName, class: "s1", dots: true}
 		for i, n := range paperMathTokens.tokens {
-			base.line, diff.line = append(base.line, [2]float64{1e9 * n, paperMathTokens.base[i]}), append(diff.line, [2]float64{1e9 * n, paperMathTokens.diff[i]})
+			base.line, diff.line = append(base.line, [2]float64{1e9 * n, paperMathTokens.base[i]}),
+				append(diff.line, [2]float64{1e9 * n, paperMathTokens.diff[i]})
 		}
 		x, y := around([]series{base, diff})
-		s.Figures = append(s.Figures, lineFigure("tokens-paper", "Mathematics, the paper", "mean accuracy of eight sets in percent, 3B models trained on from 64K", "training tokens", "percent", x, y, []series{base, diff}))
+		s.Figures = append(s.Figures, lineFigure("tokens-paper", "Mathematics, the paper",
+			"mean accuracy of eight sets in percent, 3B models trained on from 64K", "training tokens", "percent", x, y,
+			[]series{base, diff}))
 	}
 	return s, nil
 }

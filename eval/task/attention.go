@@ -142,11 +142,13 @@ func prepareAttention(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 			if err != nil {
 				return nil, err
 			}
-			out[i] = eval.Answer{Values: map[string]float64{}, Doc: map[string]any{"prompt": cases[w].Prompt, "wanted": part[i].Answers}}
+			out[i] = eval.Answer{Values: map[string]float64{},
+				Doc: map[string]any{"prompt": cases[w].Prompt, "wanted": part[i].Answers}}
 			mean := g.mean()
 			for _, kind := range gazeKinds {
 				if maps == 2 || !kind.two {
-					out[i].Values[kind.prefix+"answer"], out[i].Values[kind.prefix+"noise"] = kind.of(&mean).Answer, kind.of(&mean).Noise()
+					out[i].Values[kind.prefix+"answer"], out[i].Values[kind.prefix+"noise"] = kind.of(&mean).Answer,
+						kind.of(&mean).Noise()
 				}
 			}
 			if err := out[i].SetDetail(g); err != nil {
@@ -197,7 +199,8 @@ func finishAttention(r *eval.Result, cases []needleCase, d AttentionDetail) erro
 					res.ByHead = append(res.ByHead, make([]HeadGaze, len(heads)))
 				}
 				if len(heads) != len(res.ByHead[l]) {
-					return fmt.Errorf("sample %s has %d heads in layer %d, others %d", r.Answers[i].ID, len(heads), l, len(res.ByHead[l]))
+					return fmt.Errorf("sample %s has %d heads in layer %d, others %d", r.Answers[i].ID, len(heads), l,
+						len(res.ByHead[l]))
 				}
 				for h := range heads {
 					res.ByHead[l][h].add(&heads[h], 1/all)

@@ -23,9 +23,10 @@ func init() {
 			{Name: "least", Label: "smallest context RMS over value RMS"},
 			{Name: "largest", Label: "largest context RMS over value RMS"},
 		},
-		Settings: append(textSettings(0), eval.Setting{Key: "samples", Default: 8, Rule: eval.AtLeast(1), Doc: "sequences"}),
-		Valid:    validLength,
-		Prepare:  prepareContext,
+		Settings: append(textSettings(0),
+			eval.Setting{Key: "samples", Default: 8, Rule: eval.AtLeast(1), Doc: "sequences"}),
+		Valid:   validLength,
+		Prepare: prepareContext,
 	})
 }
 
@@ -124,7 +125,8 @@ func prepareContext(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 				return nil, err
 			}
 			c := s.Model.Config
-			probe := &contextProbe{dev: s.Model.Device(), norm: c.HeadNorm != layer.HeadNormOff, eps: c.HeadNormEps, ends: ends}
+			probe := &contextProbe{dev: s.Model.Device(), norm: c.HeadNorm != layer.HeadNormOff,
+				eps: c.HeadNormEps, ends: ends}
 			if err := s.Model.Inspect(read(s, texts[w], length), probe); err != nil {
 				return nil, err
 			}
@@ -180,7 +182,8 @@ func finishContext(r *eval.Result, ends []int) error {
 				sums[i], counts[i] = sums[i]+y.Sum[i]/y.Value, counts[i]+y.N[i]
 				total, n = total+y.Sum[i], n+y.N[i]
 			}
-			x.Least, x.Largest, x.Gain = min(x.Least, y.Least/y.Value), max(x.Largest, y.Largest/y.Value), max(x.Gain, y.Gain)
+			x.Least, x.Largest, x.Gain = min(x.Least, y.Least/y.Value), max(x.Largest, y.Largest/y.Value),
+				max(x.Gain, y.Gain)
 		}
 		x.Context = total / n
 		row := make([]float64, len(ends))
@@ -191,14 +194,16 @@ func finishContext(r *eval.Result, ends []int) error {
 		}
 		d.Norm = d.Norm || x.Gain > 0
 		d.Layers, d.Grid = append(d.Layers, x), append(d.Grid, row)
-		r.Add(fmt.Sprintf("rms_layer_%d", l+1), fmt.Sprintf("context RMS over value RMS, layer %d", l+1), eval.Neither, eval.Mean{Value: x.Context / x.Value, N: len(list)})
+		r.Add(fmt.Sprintf("rms_layer_%d", l+1), fmt.Sprintf("context RMS over value RMS, layer %d", l+1), eval.Neither,
+			eval.Mean{Value: x.Context / x.Value, N: len(list)})
 	}
 	if d.Norm {
 		gain := 0.0
 		for _, x := range d.Layers {
 			gain = max(gain, x.Gain)
 		}
-		r.Add("head_norm_gain", "largest magnification by the norm over a head", eval.Lower, eval.Mean{Value: gain, N: len(list)})
+		r.Add("head_norm_gain", "largest magnification by the norm over a head", eval.Lower,
+			eval.Mean{Value: gain, N: len(list)})
 	}
 	return r.SetDetail(d)
 }

@@ -16,16 +16,18 @@ func init() {
 	var measures []eval.Measure
 	for _, m := range [][2]string{{"map_gap", "spectral gap of maps"}, {"map_rank", "effective rank of maps"},
 		{"hidden_gap", "spectral gap of representations"}, {"hidden_rank", "effective rank of representations"},
-		{"collapse", "distance from collapse"}, {"sparsity", "sparsity of maps (Hoyer)"}, {"near_zero", "entries near zero, %"}, {"negative", "negative mass, %"}} {
+		{"collapse", "distance from collapse"}, {"sparsity", "sparsity of maps (Hoyer)"},
+		{"near_zero", "entries near zero, %"}, {"negative", "negative mass, %"}} {
 		measures = append(measures, eval.Measure{Name: m[0], Label: m[1]})
 	}
 	register(60, eval.Task{
 		Name: "geometry", Version: 2, Shots: -1, Inside: true,
 		Doc:      "spectral gap and effective rank of attention maps and token representations, sparsity and negative mass",
 		Measures: measures,
-		Settings: append(textSettings(128), eval.Setting{Key: "samples", Default: 4, Rule: eval.AtLeast(1), Doc: "sequences"}),
-		Valid:    validGeometry,
-		Prepare:  prepareGeometry,
+		Settings: append(textSettings(128),
+			eval.Setting{Key: "samples", Default: 4, Rule: eval.AtLeast(1), Doc: "sequences"}),
+		Valid:   validGeometry,
+		Prepare: prepareGeometry,
 	})
 }
 
@@ -237,7 +239,8 @@ func (p *geometryProbe) answer() (eval.Answer, error) {
 	}
 	a := eval.Answer{Values: map[string]float64{
 		"hidden_gap": sum.HiddenGap, "hidden_rank": sum.HiddenRank, "collapse": sum.Collapse,
-		"map_gap": applied.Gap, "map_rank": applied.Rank, "sparsity": applied.Sparsity, "near_zero": applied.NearZero, "negative": applied.Negative,
+		"map_gap": applied.Gap, "map_rank": applied.Rank, "sparsity": applied.Sparsity, "near_zero": applied.NearZero,
+		"negative": applied.Negative,
 	}}
 	err := a.SetDetail(p.layers)
 	return a, err

@@ -17,8 +17,9 @@ func init() {
 	for i, set := range glueSets {
 		t := eval.Task{Name: set.name, Group: "glue", Version: 1, Doc: set.doc,
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}},
-			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question, which is faster; the harness draws new ones each time"}},
-			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set.mc()) }}
+			Settings: []eval.Setting{{Key: "same_shots", Default: false,
+				Doc: "the same examples before every question, which is faster; the harness draws new ones each time"}},
+			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set.mc()) }}
 		registerAt(22, i, t)
 	}
 }
@@ -33,11 +34,15 @@ type glueSet struct {
 }
 
 var glueSets = []glueSet{
-	{"cb", "CommitmentBank: does the text entail it?", []string{"True", "False", "Neither"}, asks("%s\nQuestion: %s. True, False, or Neither?\nAnswer:", "premise", "hypothesis"),
-		func(gold, said []int) float64 { return eval.MacroF1(gold, said, 3) }, makeEntailed("%s\nQuestion: %s. True, False, or Neither?\nAnswer:", "True", "False", "Neither")},
-	{"copa", "COPA: the likelier cause or effect", nil, func(r *glueRow) (string, error) { return COPAPrompt(r.Premise, r.Question) }, nil, makeCause},
-	{"rte", "RTE: does the text entail it?", []string{"True", "False"}, asks("%s\nQuestion: %s True or False?\nAnswer:", "sentence1", "sentence2"),
-		nil, makeEntailed("%s\nQuestion: %s. True or False?\nAnswer:", "True", "False")},
+	{"cb", "CommitmentBank: does the text entail it?", []string{"True", "False", "Neither"},
+		asks("%s\nQuestion: %s. True, False, or Neither?\nAnswer:", "premise", "hypothesis"),
+		func(gold, said []int) float64 { return eval.MacroF1(gold, said, 3) },
+		makeEntailed("%s\nQuestion: %s. True, False, or Neither?\nAnswer:", "True", "False", "Neither")},
+	{"copa", "COPA: the likelier cause or effect", nil,
+		func(r *glueRow) (string, error) { return COPAPrompt(r.Premise, r.Question) }, nil, makeCause},
+	{"rte", "RTE: does the text entail it?", []string{"True", "False"},
+		asks("%s\nQuestion: %s True or False?\nAnswer:", "sentence1", "sentence2"), nil,
+		makeEntailed("%s\nQuestion: %s. True or False?\nAnswer:", "True", "False")},
 	{"wic", "WiC: is a word used in the same way?", []string{"no", "yes"}, wicPrompt, nil, makeSame("Sentence 1: %s\nSentence 2: %s\nQuestion: Is the word 'code' used in the same way in the two sentences above?\nAnswer:")},
 	{"wsc", "WSC: whom a pronoun means", []string{"no", "yes"}, func(r *glueRow) (string, error) {
 		if err := eval.Missing("text", r.Text, "span1_text", r.Span1, "span2_text", r.Span2); err != nil {
@@ -45,16 +50,22 @@ var glueSets = []glueSet{
 		}
 		return WSCPrompt(r.Text, r.Span1, r.Span2, r.At)
 	}, nil, makePronoun},
-	{"sst2", "SST-2: is a review positive?", []string{"negative", "positive"}, asks("%s\nQuestion: Is this sentence positive or negative?\nAnswer:", "sentence"), nil, makeReview},
+	{"sst2", "SST-2: is a review positive?", []string{"negative", "positive"},
+		asks("%s\nQuestion: Is this sentence positive or negative?\nAnswer:", "sentence"), nil, makeReview},
 	{"mrpc", "MRPC: do two sentences mean the same?", []string{"no", "yes"},
-		asks("Sentence 1: %s\nSentence 2: %s\nQuestion: Do both sentences mean the same thing?\nAnswer:", "sentence1", "sentence2"),
-		func(gold, said []int) float64 { return eval.F1(gold, said, 1) }, makeSame("Sentence 1: %s\nSentence 2: %s\nQuestion: Do both sentences mean the same thing?\nAnswer:")},
-	{"qnli", "QNLI: does a sentence answer a question?", []string{"yes", "no"}, asks("%s\n%s\nQuestion: Does this response answer the question?\nAnswer:", "question", "sentence"), nil, makeAnswered},
+		asks("Sentence 1: %s\nSentence 2: %s\nQuestion: Do both sentences mean the same thing?\nAnswer:",
+			"sentence1", "sentence2"),
+		func(gold, said []int) float64 { return eval.F1(gold, said, 1) },
+		makeSame("Sentence 1: %s\nSentence 2: %s\nQuestion: Do both sentences mean the same thing?\nAnswer:")},
+	{"qnli", "QNLI: does a sentence answer a question?", []string{"yes", "no"},
+		asks("%s\n%s\nQuestion: Does this response answer the question?\nAnswer:", "question", "sentence"), nil,
+		makeAnswered},
 }
 
 // mc is the set as multiple choice.
 func (s *glueSet) mc() mcSet {
-	return mcSet{name: s.name, test: "glue/" + s.name + "_val", train: "glue/" + s.name + "_train", accOnly: true, f1: s.f1, read: s.read, make: s.make}
+	return mcSet{name: s.name, test: "glue/" + s.name + "_val", train: "glue/" + s.name + "_train", accOnly: true,
+		f1: s.f1, read: s.read, make: s.make}
 }
 
 // glueRow has the fields of all sets, as they are published.
@@ -115,8 +126,8 @@ func (s *glueSet) read(ctx context.Context, p *eval.Plan, file string, limit int
 // asks fills a prompt with fields, none of which may be missing.
 func asks(format string, fields ...string) func(r *glueRow) (string, error) {
 	return func(r *glueRow) (string, error) {
-		known := map[string]string{"premise": r.Premise, "hypothesis": r.Hypothesis, "question": r.Question, "sentence": r.Sentence,
-			"sentence1": r.Sentence1, "sentence2": r.Sentence2}
+		known := map[string]string{"premise": r.Premise, "hypothesis": r.Hypothesis, "question": r.Question,
+			"sentence": r.Sentence, "sentence1": r.Sentence1, "sentence2": r.Sentence2}
 		var values []any
 		for _, f := range fields {
 			if err := eval.Missing(f, known[f]); err != nil {
@@ -134,14 +145,15 @@ func wicPrompt(r *glueRow) (string, error) {
 	if r.Start1 < 0 || r.End1 > len(s) || r.Start1 >= r.End1 || strings.TrimSpace(r.Sentence2) == "" {
 		return "", fmt.Errorf("fields \"start1\" and \"end1\" are %d and %d, want a word of \"sentence1\", and \"sentence2\" a text", r.Start1, r.End1)
 	}
-	return "Sentence 1: " + r.Sentence1 + "\nSentence 2: " + r.Sentence2 + "\nQuestion: Is the word '" + string(s[r.Start1:r.End1]) +
-		"' used in the same way in the two sentences above?\nAnswer:", nil
+	return "Sentence 1: " + r.Sentence1 + "\nSentence 2: " + r.Sentence2 + "\nQuestion: Is the word '" +
+		string(s[r.Start1:r.End1]) + "' used in the same way in the two sentences above?\nAnswer:", nil
 }
 
 // fact is a sentence about a city's code, and one that says otherwise.
 func fact(g *rand.Rand) (right, wrong, city string) {
 	c := data.NewNeedle(g, data.NeedleOptions{Needles: 2, Bytes: 1})
-	return "The magic code is " + c.Cities[0] + " " + c.Answers[0], "The magic code is " + c.Cities[0] + " " + c.OtherNumbers[0], c.Cities[0]
+	return "The magic code is " + c.Cities[0] + " " + c.Answers[0], "The magic code is " + c.Cities[0] + " " +
+		c.OtherNumbers[0], c.Cities[0]
 }
 
 // makeEntailed asks whether a sentence follows from another; the third class is a sentence about another city.
@@ -153,7 +165,8 @@ func makeEntailed(format string, classes ...string) func(g *rand.Rand) mcItem {
 			other, _, name = fact(g)
 		}
 		gold := g.IntN(len(classes))
-		return mcItem{contexts: []string{fmt.Sprintf(format, right+".", []string{right, wrong, other}[gold])}, endings: classes, gold: gold}
+		return mcItem{contexts: []string{fmt.Sprintf(format, right+".", []string{right, wrong, other}[gold])},
+			endings: classes, gold: gold}
 	}
 }
 
@@ -162,7 +175,8 @@ func makeSame(format string) func(g *rand.Rand) mcItem {
 	return func(g *rand.Rand) mcItem {
 		right, wrong, _ := fact(g)
 		gold := g.IntN(2)
-		return mcItem{contexts: []string{fmt.Sprintf(format, right+".", []string{wrong, right}[gold]+".")}, endings: []string{"no", "yes"}, gold: gold}
+		return mcItem{contexts: []string{fmt.Sprintf(format, right+".", []string{wrong, right}[gold]+".")},
+			endings: []string{"no", "yes"}, gold: gold}
 	}
 }
 
@@ -172,7 +186,8 @@ func makeCause(g *rand.Rand) mcItem {
 	if g.IntN(2) == 0 {
 		x, y, more, less = y, x, less, more
 	}
-	return place(g, fmt.Sprintf("Tom has %d coins and Ben %d therefore", x, y), " "+strings.ToLower(more)+" has more.", " "+strings.ToLower(less)+" has more.")
+	return place(g, fmt.Sprintf("Tom has %d coins and Ben %d therefore", x, y), " "+strings.ToLower(more)+" has more.",
+		" "+strings.ToLower(less)+" has more.")
 }
 
 // makePronoun asks whom "she" means.
@@ -204,6 +219,6 @@ func makeAnswered(g *rand.Rand) mcItem {
 		other, _, name = fact(g)
 	}
 	gold := g.IntN(2)
-	return mcItem{contexts: []string{"Which magic code begins with " + city + "?\n" + []string{right, other}[gold] + ".\nQuestion: Does this response answer the question?\nAnswer:"},
-		endings: []string{"yes", "no"}, gold: gold}
+	return mcItem{contexts: []string{"Which magic code begins with " + city + "?\n" + []string{right, other}[gold] +
+		".\nQuestion: Does this response answer the question?\nAnswer:"}, endings: []string{"yes", "no"}, gold: gold}
 }

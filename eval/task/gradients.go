@@ -19,9 +19,11 @@ func init() {
 		Name: "gradients", Version: 1, Shots: -1, Inside: true,
 		Doc:      "gradient norms by kind of parameter and layer over held-out text",
 		Measures: []eval.Measure{{Name: "norm", Label: "gradient norm"}},
-		Settings: append(textSettings(0), eval.Setting{Key: "samples", Default: 8, Rule: eval.AtLeast(1), Doc: "sequences, each with its own gradient"}),
-		Valid:    validLength,
-		Prepare:  prepareGradients,
+		Settings: append(textSettings(0),
+			eval.Setting{Key: "samples", Default: 8, Rule: eval.AtLeast(1),
+				Doc: "sequences, each with its own gradient"}),
+		Valid:   validLength,
+		Prepare: prepareGradients,
 	})
 }
 

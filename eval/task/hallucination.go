@@ -21,7 +21,8 @@ func init() {
 	better := func(name, label string) eval.Measure {
 		return eval.Measure{Name: name, Better: eval.Higher, Label: label}
 	}
-	summary := []eval.Measure{better("rouge_l", "ROUGE-L, %"), better("grounded", "words found in the source, %"), better("judge", "accurate, says the judge, %"),
+	summary := []eval.Measure{better("rouge_l", "ROUGE-L, %"), better("grounded", "words found in the source, %"),
+		better("judge", "accurate, says the judge, %"),
 		{Name: "unclear", Better: eval.Lower, Label: "verdicts that are unclear, %"}}
 	for i, set := range groundedSets {
 		t := eval.Task{
@@ -76,9 +77,11 @@ type groundedSet struct {
 
 var groundedSets = []groundedSet{
 	{"hotpotqa", "HotpotQA: questions over several passages", "longqa/hotpotqa_dev_subset", 32, false, readPassages},
-	{"2wikimqa", "2WikiMultihopQA: questions over several passages", "longqa/2wikimultihopqa_dev_subset", 32, false, readPassages},
+	{"2wikimqa", "2WikiMultihopQA: questions over several passages", "longqa/2wikimultihopqa_dev_subset", 32, false,
+		readPassages},
 	{"qasper", "Qasper: questions about a paper", "longqa/qasper_leval", 64, false, readPapers},
-	{"elife", "eLife digests: a plain-language summary of an article", "longqa/elife_digest_summ", 256, true, readArticles},
+	{"elife", "eLife digests: a plain-language summary of an article", "longqa/elife_digest_summ", 256, true,
+		readArticles},
 }
 
 func prepareGrounded(ctx context.Context, p *eval.Plan, set groundedSet) (*eval.Job, error) {
@@ -148,7 +151,8 @@ func fitMiddle(p *eval.Plan, text string, tokens int) string {
 }
 
 // askGrounded generates, scores by rule, and asks the judge if there is one.
-func askGrounded(ctx context.Context, lm, judge eval.LM, items []groundedItem, which []int, tokens int, summary bool) ([]eval.Answer, error) {
+func askGrounded(ctx context.Context, lm, judge eval.LM, items []groundedItem, which []int, tokens int,
+	summary bool) ([]eval.Answer, error) {
 	reqs := make([]eval.Generation, len(which))
 	for i, w := range which {
 		reqs[i] = eval.Generation{Prompt: items[w].source + items[w].task, Until: []string{"\n"}, MaxTokens: tokens}
@@ -167,14 +171,16 @@ func askGrounded(ctx context.Context, lm, judge eval.LM, items []groundedItem, w
 		if !summary {
 			v["em"], v["f1"] = q.best(said, sameText), q.best(said, wordF1)
 		}
-		out[i] = eval.Answer{Values: v, Doc: map[string]any{"prompt": reqs[i].Prompt, "answer": said, "wanted": q.answer}}
+		out[i] = eval.Answer{Values: v,
+			Doc: map[string]any{"prompt": reqs[i].Prompt, "answer": said, "wanted": q.answer}}
 	}
 	if judge == nil {
 		return out, nil
 	}
 	asked := make([]eval.Generation, len(which))
 	for i, w := range which {
-		asked[i] = eval.Generation{Prompt: judgePrompt(strings.TrimSpace(items[w].task), items[w].trusted(), texts[i]), MaxTokens: 8}
+		asked[i] = eval.Generation{Prompt: judgePrompt(strings.TrimSpace(items[w].task), items[w].trusted(), texts[i]),
+			MaxTokens: 8}
 	}
 	return out, judged(ctx, judge, asked, out)
 }
@@ -195,7 +201,8 @@ func judged(ctx context.Context, judge eval.LM, asked []eval.Generation, out []e
 		for k, i := range open {
 			reqs[k] = asked[i]
 			if try > 0 { // a deterministic judge needs a different prompt
-				reqs[k].Prompt = strings.TrimSuffix(asked[i].Prompt, "Reply:") + strings.Repeat("Say only yes or no. ", try) + "Reply:"
+				reqs[k].Prompt = strings.TrimSuffix(asked[i].Prompt, "Reply:") +
+					strings.Repeat("Say only yes or no. ", try) + "Reply:"
 			}
 		}
 		said, err := judge.GenerateUntil(ctx, reqs)

@@ -35,7 +35,8 @@ func readPassages(ctx context.Context, p *eval.Plan, file string, limit int) ([]
 		for _, c := range r.Contexts {
 			b.WriteString(c.Title + "\n" + c.Text + "\n\n")
 		}
-		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: b.String(), task: askShort(r.Question), answer: r.Answer})
+		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: b.String(), task: askShort(r.Question),
+			answer: r.Answer})
 	}
 	return out, err
 }
@@ -53,7 +54,8 @@ type paperRow struct {
 
 func (r *paperRow) Check() error {
 	if len(r.Questions) == 0 || len(r.Questions) != len(r.Answers) {
-		return fmt.Errorf(`fields "questions" and "answers" have %d and %d entries, want as many of each`, len(r.Questions), len(r.Answers))
+		return fmt.Errorf(`fields "questions" and "answers" have %d and %d entries, want as many of each`,
+			len(r.Questions), len(r.Answers))
 	}
 	return eval.Missing("document", r.Document)
 }
@@ -73,7 +75,8 @@ func readPapers(ctx context.Context, p *eval.Plan, file string, limit int) ([]gr
 			if slices.Contains(r.Questions[:k], r.Questions[k]) {
 				continue
 			}
-			q := groundedItem{id: fmt.Sprintf("%v.%d", r.ID, k), source: r.Document + "\n\n", task: askShort(r.Questions[k]), answer: r.Answers[k]}
+			q := groundedItem{id: fmt.Sprintf("%v.%d", r.ID, k), source: r.Document + "\n\n",
+				task: askShort(r.Questions[k]), answer: r.Answers[k]}
 			for i := k + 1; i < len(r.Questions); i++ {
 				if r.Questions[i] == r.Questions[k] {
 					q.also = append(q.also, r.Answers[i])
@@ -100,7 +103,8 @@ func readArticles(ctx context.Context, p *eval.Plan, file string, limit int) ([]
 	rows, err := eval.ReadSet[articleRow](ctx, p, file, limit)
 	var out []groundedItem
 	for _, r := range rows {
-		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: r.Document + "\n\n", task: "Summary of the article above in plain language:", answer: r.Summary})
+		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: r.Document + "\n\n",
+			task: "Summary of the article above in plain language:", answer: r.Summary})
 	}
 	return out, err
 }

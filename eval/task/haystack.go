@@ -39,7 +39,8 @@ func newHaystack(ctx context.Context, p *eval.Plan, lengths []int) (*haystack, e
 	}
 	hay.perToken = float64(len(sample)) / float64(p.Count(sample))
 	if need := int(float64(longest) * hay.perToken); size < need {
-		return nil, fmt.Errorf("haystack: it has %d bytes, a prompt of %d tokens needs about %d; give more text", size, longest, need)
+		return nil, fmt.Errorf("haystack: it has %d bytes, a prompt of %d tokens needs about %d; give more text", size,
+			longest, need)
 	}
 	return hay, nil
 }

@@ -47,7 +47,8 @@ var hiddenScores = []eval.Measure{
 // hiddenSettings are those of every such task, after its own.
 func hiddenSettings(own ...eval.Setting) []eval.Setting {
 	return append(own,
-		eval.Setting{Key: "lengths", Default: []int{0}, Rule: eval.AtLeast(0), Doc: "lengths of prompt and answer, in tokens; 0: the context"},
+		eval.Setting{Key: "lengths", Default: []int{0}, Rule: eval.AtLeast(0),
+			Doc: "lengths of prompt and answer, in tokens; 0: the context"},
 		eval.Setting{Key: "samples", Default: 40, Rule: eval.AtLeast(1), Doc: "samples per length and cell"},
 	)
 }
@@ -105,7 +106,8 @@ func (h *hidden) cases(ctx context.Context, p *eval.Plan) (out []hiddenCase, j *
 			return nil, nil, err
 		}
 		length, cell := s.Cell/len(cells), s.Cell%len(cells)
-		c, err := h.fit(ctx, p, hay, cell, lengths[length], rand.NewPCG(seed, uint64(lengths[length])<<24+uint64(cell)<<16+uint64(s.K)))
+		c, err := h.fit(ctx, p, hay, cell, lengths[length],
+			rand.NewPCG(seed, uint64(lengths[length])<<24+uint64(cell)<<16+uint64(s.K)))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -121,7 +123,8 @@ func (h *hidden) cases(ctx context.Context, p *eval.Plan) (out []hiddenCase, j *
 }
 
 // fit writes a prompt that leaves room for its answer within a length, shortening it until it fits.
-func (h *hidden) fit(ctx context.Context, p *eval.Plan, hay *haystack, cell, length int, source *rand.PCG) (hiddenCase, error) {
+func (h *hidden) fit(ctx context.Context, p *eval.Plan, hay *haystack, cell, length int,
+	source *rand.PCG) (hiddenCase, error) {
 	bytes := int(float64(length) * hay.perToken)
 	state, err := source.MarshalBinary()
 	if err != nil {
@@ -143,7 +146,8 @@ func (h *hidden) fit(ctx context.Context, p *eval.Plan, hay *haystack, cell, len
 			break
 		}
 	}
-	return hiddenCase{}, eval.BadSetting("lengths: %d tokens have no room for what is to be hidden and text around it", length)
+	return hiddenCase{}, eval.BadSetting("lengths: %d tokens have no room for what is to be hidden and text around it",
+		length)
 }
 
 // floors are the scores without knowing which items are right: naming any R of the N.
@@ -240,7 +244,10 @@ func finishHidden(r *eval.Result, cases []hiddenCase, d HiddenDetail) error {
 		for cell := range cells {
 			var row []eval.Mean
 			for length := range d.Lengths {
-				row = append(row, eval.MeanOf(r.Where(func(i int) bool { return cases[i].cell == cell && cases[i].length == length }), score.Name))
+				row = append(row, eval.MeanOf(r.Where(func(i int) bool {
+					return cases[i].cell == cell &&
+						cases[i].length == length
+				}), score.Name))
 			}
 			d.Scores[score.Name] = append(d.Scores[score.Name], row)
 		}
@@ -248,14 +255,17 @@ func finishHidden(r *eval.Result, cases []hiddenCase, d HiddenDetail) error {
 	each := func(n int, name, label func(i int) string, of func(c *hiddenCase) int) {
 		for i := range n {
 			if n > 1 {
-				r.Add(name(i), label(i), eval.Higher, eval.MeanOf(r.Where(func(k int) bool { return of(&cases[k]) == i }), "bound"))
+				r.Add(name(i), label(i), eval.Higher,
+					eval.MeanOf(r.Where(func(k int) bool { return of(&cases[k]) == i }), "bound"))
 			}
 		}
 	}
-	each(len(d.Cells), func(i int) string { return "bound " + d.Cells[i] }, func(i int) string { return "right among those named, " + d.Cells[i] + ", %" },
+	each(len(d.Cells), func(i int) string { return "bound " + d.Cells[i] },
+		func(i int) string { return "right among those named, " + d.Cells[i] + ", %" },
 		func(c *hiddenCase) int { return c.cell })
 	each(len(d.Lengths), func(i int) string { return fmt.Sprintf("bound@%d", d.Lengths[i]) },
-		func(i int) string { return fmt.Sprintf("right among those named, %d tokens, %%", d.Lengths[i]) }, func(c *hiddenCase) int { return c.length })
+		func(i int) string { return fmt.Sprintf("right among those named, %d tokens, %%", d.Lengths[i]) },
+		func(c *hiddenCase) int { return c.length })
 	return r.SetDetail(d)
 }
 

@@ -19,10 +19,12 @@ import (
 func init() {
 	for i, set := range iclSets {
 		registerAt(90, i, eval.Task{
-			Name: "icl_" + set.name, Group: "icl", Version: 3, Shots: -1, Doc: set.doc + ": accuracy over growing shots",
+			Name: "icl_" + set.name, Group: "icl", Version: 3, Shots: -1, Doc: set.doc +
+				": accuracy over growing shots",
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy over all shots, %"}},
 			Settings: []eval.Setting{
-				{Key: "shots", Default: []int{0}, Rule: eval.AtLeast(0), Doc: "numbers of examples; 0: doubling from one of each class until the context is full"},
+				{Key: "shots", Default: []int{0}, Rule: eval.AtLeast(0),
+					Doc: "numbers of examples; 0: doubling from one of each class until the context is full"},
 				{Key: "items", Default: 100, Rule: eval.AtLeast(1), Doc: "questions for each number of examples"},
 			},
 			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareICL(ctx, p, set) },
@@ -76,7 +78,8 @@ func (t *iclTask) fit(ctx context.Context, p *eval.Plan) (int, error) {
 		}
 		if room += p.Count(t.example(x)); room > p.Context {
 			if n == 0 {
-				return 0, eval.BadSetting("a question and one example have %d tokens, the context is %d", room, p.Context)
+				return 0, eval.BadSetting("a question and one example have %d tokens, the context is %d",
+					room, p.Context)
 			}
 			return n, nil
 		}
@@ -191,8 +194,9 @@ func (t *iclTask) put(j *eval.Job, asked []iclAsked) {
 			if picks[i] >= 0 {
 				said = t.labels[picks[i]]
 			}
-			out[i] = eval.Answer{Values: map[string]float64{"acc": truth(said == x.label)}, Cluster: fmt.Sprint(asked[w].item),
-				Doc: map[string]any{"text": x.text, "wanted": x.label, "answer": said}}
+			out[i] = eval.Answer{Values: map[string]float64{"acc": truth(said == x.label)},
+				Cluster: fmt.Sprint(asked[w].item),
+				Doc:     map[string]any{"text": x.text, "wanted": x.label, "answer": said}}
 		}
 		return out, nil
 	}

@@ -16,12 +16,15 @@ import (
 func init() {
 	for i, set := range iclSets {
 		registerAt(95, i, eval.Task{
-			Name: "icl_order_" + set.name, Group: "icl_order", Version: 3, Shots: -1, Doc: set.doc + ": spread over orders of the examples",
+			Name: "icl_order_" + set.name, Group: "icl_order", Version: 3, Shots: -1, Doc: set.doc +
+				": spread over orders of the examples",
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy over all orders, %"}},
 			Settings: []eval.Setting{
-				{Key: "shots", Default: 0, Rule: eval.AtLeast(0), Doc: "examples; 0: half of what the context has room for"},
+				{Key: "shots", Default: 0, Rule: eval.AtLeast(0),
+					Doc: "examples; 0: half of what the context has room for"},
 				{Key: "items", Default: 50, Rule: eval.AtLeast(1), Doc: "questions for each order"},
-				{Key: "seeds", Default: 10, Rule: eval.AtLeast(2), Doc: "orders of each kind; the paper takes 10 random and 30 alternating ones"},
+				{Key: "seeds", Default: 10, Rule: eval.AtLeast(2),
+					Doc: "orders of each kind; the paper takes 10 random and 30 alternating ones"},
 			},
 			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareOrder(ctx, p, set) },
 		})

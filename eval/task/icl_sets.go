@@ -69,7 +69,8 @@ func (set iclSet) load(ctx context.Context, p *eval.Plan) (*iclTask, error) {
 	}
 	slices.Sort(t.labels)
 	if len(t.labels) < 2 {
-		return nil, fmt.Errorf("%s has one class only, %q: there is nothing to tell apart", p.Source(set.test), t.labels)
+		return nil, fmt.Errorf("%s has one class only, %q: there is nothing to tell apart",
+			p.Source(set.test), t.labels)
 	}
 	t.train = rounds(g, t.train, t.labels)
 	g.Shuffle(len(t.test), func(i, j int) { t.test[i], t.test[j] = t.test[j], t.test[i] })

@@ -22,14 +22,19 @@ func init() {
 			{Name: "bound plain", Better: eval.Higher, Label: "number beside its key, unchanged, %"},
 		},
 		Settings: []eval.Setting{
-			{Key: "ways", Default: []string{"lambda=0", "lambda=0.5", "lambda=2", "second=shuffled:1", "second=averaged", "knockout@H1"},
+			{Key: "ways", Default: []string{"lambda=0", "lambda=0.5", "lambda=2", "second=shuffled:1",
+				"second=averaged", "knockout@H1"},
 				Rule: eval.Parsed(func(text string) error { _, err := layer.ParseIntervention(text); return err }),
 				Doc:  "interventions: lambda=FACTOR, second=shuffled:SEED, second=averaged, knockout, joined by +; @L2 and @H1.3 say where, counted from 1"},
-			{Key: "each", Default: "knockout", Rule: eval.Parsed(func(text string) error { _, err := newEachHead(text, nil); return err }), Doc: "an intervention applied to each head alone; empty: none"},
+			{Key: "each", Default: "knockout",
+				Rule: eval.Parsed(func(text string) error { _, err := newEachHead(text, nil); return err }),
+				Doc:  "an intervention applied to each head alone; empty: none"},
 			{Key: "pieces", Default: 16, Rule: eval.AtLeast(1), Doc: "held-out texts for loss and divergence"},
 			{Key: "samples", Default: 4, Rule: eval.AtLeast(1), Doc: "needle prompts per depth"},
-			{Key: "needles", Default: 4, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "numbers hidden (N); one is asked for"},
-			{Key: "length", Default: 0, Rule: eval.AtLeast(2).OrZero(), Doc: "tokens of a text or prompt; 0: the context, at most 1024"},
+			{Key: "needles", Default: 4, Rule: eval.Between(1, float64(data.MostNeedles())),
+				Doc: "numbers hidden (N); one is asked for"},
+			{Key: "length", Default: 0, Rule: eval.AtLeast(2).OrZero(),
+				Doc: "tokens of a text or prompt; 0: the context, at most 1024"},
 		},
 		Valid:   validLength,
 		Prepare: prepareInterventions,
@@ -56,7 +61,8 @@ func interventionVariants(texts []string) ([]variant, error) {
 		if err != nil {
 			return nil, eval.BadSetting("ways: %w", err)
 		}
-		out = append(out, variant{name: v.String(), set: func(s *eval.Subject) error { return s.Intervene(v) }, can: canIntervene(v)})
+		out = append(out, variant{name: v.String(), set: func(s *eval.Subject) error { return s.Intervene(v) },
+			can: canIntervene(v)})
 	}
 	return out, nil
 }
@@ -88,11 +94,14 @@ func prepareInterventions(ctx context.Context, p *eval.Plan) (*eval.Job, error) 
 		length = min(p.Context, 1024)
 	}
 	x := &interventionsJob{}
-	if x.loss, err = innerVariants(ctx, p, list, "lm", "loss", p.Int("pieces"), map[string]string{"length": strconv.Itoa(length)}); err != nil {
+	if x.loss, err = innerVariants(ctx, p, list, "lm", "loss", p.Int("pieces"),
+		map[string]string{"length": strconv.Itoa(length)}); err != nil {
 		return nil, err
 	}
-	if x.bound, err = innerVariants(ctx, p, list, "needle", "bound", 5*p.Int("samples"), map[string]string{"lengths": strconv.Itoa(length),
-		"samples": strconv.Itoa(p.Int("samples")), "needles": strconv.Itoa(p.Int("needles")), "queries": "1"}); err != nil {
+	if x.bound, err = innerVariants(ctx, p, list, "needle", "bound", 5*p.Int("samples"),
+		map[string]string{"lengths": strconv.Itoa(length),
+			"samples": strconv.Itoa(p.Int("samples")), "needles": strconv.Itoa(p.Int("needles")),
+			"queries": "1"}); err != nil {
 		return nil, err
 	}
 	texts, source, err := heldOut(ctx, p, "", min(length, 128), min(x.loss.n, 4))
@@ -111,7 +120,8 @@ func prepareInterventions(ctx context.Context, p *eval.Plan) (*eval.Job, error) 
 	if err != nil {
 		return nil, err
 	}
-	j := &eval.Job{Chunk: 16, Config: map[string]any{"source": source, "loss_hash": lossHash, "bound_hash": boundHash, "text_hash": eval.HashText(texts...)}}
+	j := &eval.Job{Chunk: 16, Config: map[string]any{"source": source, "loss_hash": lossHash, "bound_hash": boundHash,
+		"text_hash": eval.HashText(texts...)}}
 	for _, id := range x.loss.ids() {
 		j.IDs = append(j.IDs, "loss "+id)
 	}
@@ -131,12 +141,14 @@ func prepareInterventions(ctx context.Context, p *eval.Plan) (*eval.Job, error) 
 }
 
 // innerVariants prepares one measure under all interventions.
-func innerVariants(ctx context.Context, p *eval.Plan, list []variant, name, metric string, samples int, set map[string]string) (*variants, error) {
+func innerVariants(ctx context.Context, p *eval.Plan, list []variant, name, metric string, samples int,
+	set map[string]string) (*variants, error) {
 	in, m, err := inner(ctx, p, innerAsk{name, metric, samples, p.Context, set})
 	if err != nil {
 		return nil, err
 	}
-	x := &variants{inner: in, metric: m, list: list, n: min(len(in.IDs), samples), label: func(v *variant) string { return metric + " " + v.name }}
+	x := &variants{inner: in, metric: m, list: list, n: min(len(in.IDs), samples),
+		label: func(v *variant) string { return metric + " " + v.name }}
 	if p.Limit > 0 { // a limit counts all answers, at least one of each variant
 		x.n = max(1, min(x.n, p.Limit/len(list)))
 	}
@@ -147,7 +159,8 @@ func (x *interventionsJob) finish(r *eval.Result) error {
 	n1 := len(x.loss.ids())
 	n2 := n1 + len(x.bound.ids())
 	n3 := n2 + len(x.kl.ids())
-	d := InterventionsDetail{Loss: x.loss.scores(r.Answers[:n1]), Bound: x.bound.scores(r.Answers[n1:n2]), Each: x.each.name}
+	d := InterventionsDetail{Loss: x.loss.scores(r.Answers[:n1]), Bound: x.bound.scores(r.Answers[n1:n2]),
+		Each: x.each.name}
 	for _, s := range d.Loss[1:] {
 		r.Add("loss "+s.Variant, "loss, "+s.Variant, eval.Lower, s.Score)
 	}

@@ -24,9 +24,12 @@ func init() {
 		},
 		Settings: []eval.Setting{
 			{Key: "text", Default: "", Doc: "held-out text, as \"antiphase train\" names sources, or set:FOLDER, the held-out part of a token set; empty: lm/valid of --data, or generated"},
-			{Key: "length", Default: 0, Rule: eval.AtLeast(0), Doc: "tokens of a piece of text, at least, where documents are long enough; 0: the context"},
-			{Key: "pieces", Default: 200, Rule: eval.AtLeast(1), Doc: "pieces of text, taken from all documents in turn"},
-			{Key: "frequent", Default: 1e-3, Rule: eval.AtLeast(0), Doc: "a bigram with a larger share of the text than this does not count as recall"},
+			{Key: "length", Default: 0, Rule: eval.AtLeast(0),
+				Doc: "tokens of a piece of text, at least, where documents are long enough; 0: the context"},
+			{Key: "pieces", Default: 200, Rule: eval.AtLeast(1),
+				Doc: "pieces of text, taken from all documents in turn"},
+			{Key: "frequent", Default: 1e-3, Rule: eval.AtLeast(0),
+				Doc: "a bigram with a larger share of the text than this does not count as recall"},
 		},
 		Prepare: prepareLM,
 	})

@@ -23,7 +23,9 @@ func init() {
 			{Key: "metric", Default: "", Doc: "the task's measure; empty: its headline"},
 			{Key: "with", Default: "", Doc: "the task's settings, as KEY=VALUE;KEY=VALUE"},
 			{Key: "bits", Default: []int{8, 6, 4}, Rule: eval.Between(2, 16), Doc: "bits of each number, 2 to 16"},
-			{Key: "of", Default: []string{"logits", "cache"}, Rule: eval.OneOf("logits", "keys", "values", "cache", "both"), Doc: "what is quantised: logits, keys, values, cache (keys and values) or both (all of them)"},
+			{Key: "of", Default: []string{"logits", "cache"},
+				Rule: eval.OneOf("logits", "keys", "values", "cache", "both"),
+				Doc:  "what is quantised: logits, keys, values, cache (keys and values) or both (all of them)"},
 			{Key: "per", Default: []string{usualScale}, Rule: eval.OneOf(usualScale, string(layer.PerTensor), string(layer.PerHead), string(layer.PerRow)), Doc: "numbers that share a scale: tensor (all of a layer and sequence), head or row; usual: tensor for logits, row (a head of one token) for keys and values"},
 			{Key: "samples", Default: 40, Rule: eval.AtLeast(1), Doc: "questions of the task"},
 			{Key: "texts", Default: 4, Rule: eval.AtLeast(0), Doc: "held-out texts for the divergence; 0: none"},
@@ -106,7 +108,8 @@ func prepareLowbit(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &variants{inner: in, metric: metric, list: list, n: min(len(in.IDs), max(p.Int("samples"), 1)), label: func(v *variant) string { return v.name }}
+	x := &variants{inner: in, metric: metric, list: list, n: min(len(in.IDs), max(p.Int("samples"), 1)),
+		label: func(v *variant) string { return v.name }}
 	if p.Limit > 0 { // a limit counts all answers, at least one of each precision
 		x.n = max(1, min(x.n, p.Limit/len(list)))
 	}
@@ -121,9 +124,11 @@ func prepareLowbit(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 		}
 	}
 	j := &eval.Job{Chunk: x.n, IDs: append(x.ids(), kl.ids()...), Config: map[string]any{
-		"questions_hash": hash, "text_hash": eval.HashText(kl.texts...), "source": in.Config["source"], "inner_shots": max(in.Plan.Shots, 0)}}
+		"questions_hash": hash, "text_hash": eval.HashText(kl.texts...), "source": in.Config["source"],
+		"inner_shots": max(in.Plan.Shots, 0)}}
 	j.Ask = both(len(list)*x.n, x.ask, kl.ask)
-	d := LowbitDetail{Task: in.Task.Name, Metric: metric.Name, Shots: max(in.Plan.Shots, 0), StandIn: in.Config["source"] == eval.StandIn}
+	d := LowbitDetail{Task: in.Task.Name, Metric: metric.Name, Shots: max(in.Plan.Shots, 0),
+		StandIn: in.Config["source"] == eval.StandIn}
 	j.Finish = func(r *eval.Result) error {
 		r.Metrics[0].Better = metric.Better
 		return finishLowbit(r, x, kl, d, rows)
@@ -132,7 +137,8 @@ func prepareLowbit(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 }
 
 // both sends the first n questions of a job to one function and the others to another.
-func both(n int, first, second func(context.Context, *eval.Subject, []int) ([]eval.Answer, error)) func(context.Context, eval.LM, []int) ([]eval.Answer, error) {
+func both(n int, first, second func(context.Context, *eval.Subject, []int) ([]eval.Answer, error)) func(context.Context,
+	eval.LM, []int) ([]eval.Answer, error) {
 	return func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		s := lm.(*eval.Subject)
 		at := 0

@@ -21,8 +21,10 @@ func init() {
 		Doc:      "attention maps of one head over a short needle prompt, to be looked at",
 		Measures: []eval.Measure{{Name: "head_answer", Label: "attention of that head to the answer, %"}},
 		Settings: []eval.Setting{
-			{Key: "layer", Default: 0, Rule: eval.AtLeast(0), Doc: "counted from 1; 0: the one that looks most at the answer"},
-			{Key: "head", Default: 0, Rule: eval.AtLeast(0), Doc: "counted from 1; 0: the one that looks most at the answer"},
+			{Key: "layer", Default: 0, Rule: eval.AtLeast(0),
+				Doc: "counted from 1; 0: the one that looks most at the answer"},
+			{Key: "head", Default: 0, Rule: eval.AtLeast(0),
+				Doc: "counted from 1; 0: the one that looks most at the answer"},
 			{Key: "bytes", Default: 320, Rule: eval.AtLeast(1), Doc: "length of the prompt"},
 		},
 		Prepare: prepareMaps,
@@ -30,7 +32,8 @@ func init() {
 }
 
 func prepareMaps(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
-	c := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, 21)), data.NeedleOptions{Needles: 2, Depth: 0.5, Bytes: p.Int("bytes")})
+	c := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, 21)),
+		data.NeedleOptions{Needles: 2, Depth: 0.5, Bytes: p.Int("bytes")})
 	want := headChoice{layer: p.Int("layer") - 1, head: p.Int("head") - 1}
 	j := eval.NewJob([]string{c.Prompt}, 1)
 	j.Ask = func(ctx context.Context, lm eval.LM, _ []int) ([]eval.Answer, error) {
@@ -75,8 +78,10 @@ type Matrix struct {
 
 // mapsOf shows one head of a model on a needle prompt.
 func mapsOf(ctx context.Context, s *eval.Subject, c data.Needle, choice headChoice) (*MapExample, error) {
-	if cfg := s.Model.Config; choice.layer < -1 || choice.layer >= cfg.Layers || choice.head < -1 || choice.head >= cfg.Heads {
-		return nil, fmt.Errorf("maps of layer %d, head %d: there are %d layers of %d heads", choice.layer+1, choice.head+1, cfg.Layers, cfg.Heads)
+	if cfg := s.Model.Config; choice.layer < -1 || choice.layer >= cfg.Layers || choice.head < -1 ||
+		choice.head >= cfg.Heads {
+		return nil, fmt.Errorf("maps of layer %d, head %d: there are %d layers of %d heads", choice.layer+1,
+			choice.head+1, cfg.Layers, cfg.Heads)
 	}
 	ids := question(s, c)
 	at := offsets(s, ids)

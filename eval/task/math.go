@@ -16,9 +16,11 @@ func init() {
 	for i, set := range mathSets {
 		registerAt(110, i, eval.Task{
 			Name: set.name, Group: "math", Version: 3, Shots: 5, Doc: set.doc,
-			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}, {Name: "length", Label: "length of the reasoning, tokens"}},
-			Settings: []eval.Setting{{Key: "max_tokens", Default: 256, Rule: eval.AtLeast(1), Doc: "most tokens of a chain of thought; the paper takes 1024 and 16384"}},
-			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMath(ctx, p, set) },
+			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"},
+				{Name: "length", Label: "length of the reasoning, tokens"}},
+			Settings: []eval.Setting{{Key: "max_tokens", Default: 256, Rule: eval.AtLeast(1),
+				Doc: "most tokens of a chain of thought; the paper takes 1024 and 16384"}},
+			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMath(ctx, p, set) },
 		})
 	}
 }
@@ -120,7 +122,8 @@ func prepareMath(ctx context.Context, p *eval.Plan, set mathSet) (*eval.Job, err
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		reqs := make([]eval.Generation, len(which))
 		for i, w := range which {
-			reqs[i] = eval.Generation{Prompt: prompts[w], Until: []string{"\nQuestion:", "\n\nQuestion"}, MaxTokens: tokens}
+			reqs[i] = eval.Generation{Prompt: prompts[w], Until: []string{"\nQuestion:", "\n\nQuestion"},
+				MaxTokens: tokens}
 		}
 		texts, err := lm.GenerateUntil(ctx, reqs)
 		if err != nil {
@@ -129,7 +132,8 @@ func prepareMath(ctx context.Context, p *eval.Plan, set mathSet) (*eval.Job, err
 		out := make([]eval.Answer, len(which))
 		for i, w := range which {
 			said := extractAnswer(texts[i])
-			out[i] = eval.Answer{Values: map[string]float64{"acc": truth(sameAnswer(said, rows[w].Answer)), "length": float64(p.Count(texts[i]) - p.Count(""))},
+			out[i] = eval.Answer{Values: map[string]float64{"acc": truth(sameAnswer(said, rows[w].Answer)),
+				"length": float64(p.Count(texts[i]) - p.Count(""))},
 				Doc: map[string]any{"prompt": prompts[w], "text": texts[i], "answer": said, "wanted": rows[w].Answer}}
 		}
 		return out, nil

@@ -70,9 +70,11 @@ func lastBoxed(text string) (string, bool) {
 }
 
 var (
-	mathDrop = strings.NewReplacer(`\left`, "", `\right`, "", `\!`, "", `\,`, "", `\;`, "", `\ `, " ", `\$`, "", "$", "", `\%`, "", "%", "",
+	mathDrop = strings.NewReplacer(`\left`, "", `\right`, "", `\!`, "", `\,`, "", `\;`, "", `\ `, " ", `\$`, "", "$",
+		"", `\%`, "", "%", "",
 		`^\circ`, "", `^{\circ}`, "", `\degree`, "")
-	mathName = strings.NewReplacer(`\cdot`, "*", `\times`, "*", "×", "*", "÷", "/", `\div`, "/", `\pi`, "pi", "π", "pi", "−", "-",
+	mathName = strings.NewReplacer(`\cdot`, "*", `\times`, "*", "×", "*", "÷", "/", `\div`, "/", `\pi`, "pi", "π",
+		"pi", "−", "-",
 		`\dfrac`, `\frac`, `\tfrac`, `\frac`, "**", "^")
 	mathText     = regexp.MustCompile(`\\(?:text|mathrm|mbox|textbf)\s*\{([^{}]*)\}`)
 	mathFrac     = regexp.MustCompile(`\\frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}`)
@@ -134,7 +136,8 @@ func proper(over, under string) bool {
 func isWord(s string) bool {
 	for _, w := range mathWord.FindAllString(s, -1) {
 		w = strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(w), "sqrt"), "pi")
-		formula := slices.ContainsFunc([]string{"abc", "xyz", "pqr", "mnk"}, func(set string) bool { return strings.Trim(w, set) == "" })
+		formula := slices.ContainsFunc([]string{"abc", "xyz", "pqr", "mnk"},
+			func(set string) bool { return strings.Trim(w, set) == "" })
 		if len(w) >= 3 && !formula {
 			return true
 		}

@@ -180,11 +180,13 @@ func shotsText(order []int, pool []mcItem, q *mcItem, n int) string {
 }
 
 // askMC scores all endings of the questions in one call, so that shared prefixes are computed once.
-func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, which []int, set *mcSet) ([]eval.Answer, error) {
+func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, which []int,
+	set *mcSet) ([]eval.Answer, error) {
 	var reqs []eval.Continuation
 	for _, w := range which {
 		for k := range items[w].choices() {
-			reqs = append(reqs, eval.Continuation{Context: heads[w] + items[w].context(k), Text: " " + items[w].ending(k)})
+			reqs = append(reqs, eval.Continuation{Context: heads[w] + items[w].context(k), Text: " " +
+				items[w].ending(k)})
 		}
 	}
 	scores, err := lm.Loglikelihood(ctx, reqs)
@@ -201,7 +203,8 @@ func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, whic
 				return nil, err
 			}
 		}
-		out[i].Doc = map[string]any{"context": reqs[0].Context, "endings": q.endings, "gold": q.gold, "loglikelihoods": logProbs(scores[:n])}
+		out[i].Doc = map[string]any{"context": reqs[0].Context, "endings": q.endings, "gold": q.gold,
+			"loglikelihoods": logProbs(scores[:n])}
 		scores, reqs = scores[n:], reqs[n:]
 	}
 	return out, nil
@@ -219,7 +222,8 @@ func (q *mcItem) score(scores []eval.Score, single bool) eval.Answer {
 			norm = k
 		}
 	}
-	return eval.Answer{Values: map[string]float64{"acc": truth(likeliest(scores) == q.gold), "acc_norm": truth(norm == q.gold)}}
+	return eval.Answer{Values: map[string]float64{"acc": truth(likeliest(scores) == q.gold),
+		"acc_norm": truth(norm == q.gold)}}
 }
 
 // likeliest is the first ending with the highest log-likelihood.

@@ -12,16 +12,20 @@ import (
 var mcSets = []mcSet{
 	{name: "arc_challenge", doc: "ARC-Challenge: grade-school science, the hard questions",
 		test: "mc/arc_challenge_test", train: "mc/arc_challenge_train", read: readAsked, make: makeSum(3)},
-	{name: "arc_easy", doc: "ARC-Easy: grade-school science", test: "mc/arc_easy_test", train: "mc/arc_easy_train", read: readAsked, make: makeSum(20)},
+	{name: "arc_easy", doc: "ARC-Easy: grade-school science", test: "mc/arc_easy_test", train: "mc/arc_easy_train",
+		read: readAsked, make: makeSum(20)},
 	{name: "boolq", doc: "BoolQ: yes or no about a passage",
 		test: "mc/boolq_val", train: "mc/boolq_train", accOnly: true, read: readBoolQ, make: makeYesNo},
-	{name: "hellaswag", doc: "HellaSwag: how a scene goes on", test: "mc/hellaswag_val", byNorm: true, read: readHellaSwag, make: makeEnding},
+	{name: "hellaswag", doc: "HellaSwag: how a scene goes on", test: "mc/hellaswag_val", byNorm: true,
+		read: readHellaSwag, make: makeEnding},
 	{name: "openbookqa", doc: "OpenBookQA: elementary facts",
 		test: "mc/openbookqa_test", train: "mc/openbookqa_train", read: readPlain, make: makeCount},
-	{name: "piqa", doc: "PIQA: everyday physics", test: "mc/piqa_val", train: "mc/piqa_train", read: readAsked, make: makeCompare},
+	{name: "piqa", doc: "PIQA: everyday physics", test: "mc/piqa_val", train: "mc/piqa_train", read: readAsked,
+		make: makeCompare},
 	{name: "winogrande", doc: "WinoGrande: whom a sentence means",
 		test: "mc/winogrande_val", train: "mc/winogrande_train", accOnly: true, read: readWinoGrande, make: makeWho},
-	{name: "lambada_openai", doc: "LAMBADA: the last word of a passage", test: "mc/lambada_openai_test", single: true, read: readLambada, make: makeLast},
+	{name: "lambada_openai", doc: "LAMBADA: the last word of a passage", test: "mc/lambada_openai_test", single: true,
+		read: readLambada, make: makeLast},
 }
 
 // mcRow is a question with its choices.

@@ -92,7 +92,8 @@ func makeWho(g *rand.Rand) mcItem {
 	c := data.NewNeedle(g, data.NeedleOptions{Needles: 2, Bytes: 1})
 	a, b := c.Cities[0], c.OtherCities[0]
 	const code = "The magic code is "
-	sentence := code + a + " " + c.Answers[0] + ". " + code + b + " " + c.OtherNumbers[0] + ". " + code + "_ " + c.Answers[0] + "."
+	sentence := code + a + " " + c.Answers[0] + ". " + code + b + " " + c.OtherNumbers[0] + ". " + code + "_ " +
+		c.Answers[0] + "."
 	options, gold := []string{a, b}, 0
 	if g.IntN(2) == 0 {
 		options, gold = []string{b, a}, 1

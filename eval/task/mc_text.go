@@ -36,7 +36,8 @@ func WSCPrompt(text, noun, pronoun string, at int) (string, error) {
 	runes := []rune(text)
 	after := string(runes[min(len(runes), utf8.RuneCountInString(before)+utf8.RuneCountInString(pronoun)+1):])
 	return "Passage: " + joinedUp(before+" *"+pronoun+"*"+after) +
-		"\nQuestion: In the passage above, does the pronoun \"*" + pronoun + "*\" refer to \"*" + noun + "*\"?\nAnswer:", nil
+		"\nQuestion: In the passage above, does the pronoun \"*" + pronoun + "*\" refer to \"*" + noun +
+		"*\"?\nAnswer:", nil
 }
 
 var beforeMark = regexp.MustCompile(` (['.,])`)

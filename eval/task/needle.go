@@ -37,13 +37,19 @@ var Depths = []float64{0, 0.25, 0.5, 0.75, 1}
 // needleSettings are those of every task with needle prompts.
 func needleSettings(needles, queries, samples int) []eval.Setting {
 	return []eval.Setting{
-		{Key: "needles", Default: needles, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "numbers hidden (N)"},
-		{Key: "queries", Default: queries, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "numbers the prompt asks for (R)"},
-		{Key: "depths", Default: Depths, Rule: eval.Between(0, 1), Doc: "position of the first number asked for, 0 (start) to 1 (end)"},
-		{Key: "lengths", Default: []int{0}, Rule: eval.AtLeast(0), Doc: "lengths of prompt and answer, in tokens; 0: the context"},
-		{Key: "samples", Default: samples, Rule: eval.AtLeast(1), Doc: "samples per length and depth; the paper takes 50"},
+		{Key: "needles", Default: needles, Rule: eval.Between(1, float64(data.MostNeedles())),
+			Doc: "numbers hidden (N)"},
+		{Key: "queries", Default: queries, Rule: eval.Between(1, float64(data.MostNeedles())),
+			Doc: "numbers the prompt asks for (R)"},
+		{Key: "depths", Default: Depths, Rule: eval.Between(0, 1),
+			Doc: "position of the first number asked for, 0 (start) to 1 (end)"},
+		{Key: "lengths", Default: []int{0}, Rule: eval.AtLeast(0),
+			Doc: "lengths of prompt and answer, in tokens; 0: the context"},
+		{Key: "samples", Default: samples, Rule: eval.AtLeast(1),
+			Doc: "samples per length and depth; the paper takes 50"},
 		{Key: "digits", Default: 2, Rule: eval.Between(1, 9), Doc: "digits of each number"},
-		{Key: "wording", Default: "own", Rule: eval.OneOf("own", "public"), Doc: "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
+		{Key: "wording", Default: "own", Rule: eval.OneOf("own", "public"),
+			Doc: "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
 		{Key: "haystack", Default: "", Doc: "text to hide them in: a file or folder; empty: held-out text of --data, or generated prose without it"},
 	}
 }
@@ -92,13 +98,16 @@ func prepareNeedle(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 		for i := range which {
 			c := part[i]
 			out[i] = eval.Answer{
-				Values: map[string]float64{"bound": boundHits(c, texts[i]), "free": freeHits(c, texts[i]), "constrained": picks[i].hits},
-				Doc:    map[string]any{"prompt": c.Prompt, "wanted": c.Answers, "answer": texts[i], "chosen": picks[i].text},
+				Values: map[string]float64{"bound": boundHits(c, texts[i]), "free": freeHits(c, texts[i]),
+					"constrained": picks[i].hits},
+				Doc: map[string]any{"prompt": c.Prompt, "wanted": c.Answers, "answer": texts[i],
+					"chosen": picks[i].text},
 			}
 		}
 		return out, nil
 	}
-	grid := NeedleGrid{Needles: p.Int("needles"), Queries: p.Int("queries"), Lengths: needleLengths(p), Depths: p.Floats("depths"), Floors: j.Floors}
+	grid := NeedleGrid{Needles: p.Int("needles"), Queries: p.Int("queries"), Lengths: needleLengths(p),
+		Depths: p.Floats("depths"), Floors: j.Floors}
 	j.Finish = func(r *eval.Result) error { return finishNeedle(r, cases, grid) }
 	return j, nil
 }
@@ -124,7 +133,10 @@ func finishNeedle(r *eval.Result, cases []needleCase, g NeedleGrid) error {
 	g.Cells, g.ByLength = map[string][][]eval.Mean{}, map[string][]eval.Mean{}
 	for _, score := range []string{"bound", "constrained", "free"} {
 		at := func(length, depth int) eval.Mean {
-			return eval.MeanOf(r.Where(func(i int) bool { return cases[i].length == length && (depth < 0 || cases[i].depth == depth) }), score)
+			return eval.MeanOf(r.Where(func(i int) bool {
+				return cases[i].length == length &&
+					(depth < 0 || cases[i].depth == depth)
+			}), score)
 		}
 		for d := range g.Depths {
 			var row []eval.Mean
@@ -137,7 +149,8 @@ func finishNeedle(r *eval.Result, cases []needleCase, g NeedleGrid) error {
 			m := at(n, -1)
 			g.ByLength[score] = append(g.ByLength[score], m)
 			if len(g.Lengths) > 1 && score == "bound" {
-				r.Add(fmt.Sprintf("bound@%d", length), fmt.Sprintf("retrieval at %d tokens, %%", length), eval.Higher, m)
+				r.Add(fmt.Sprintf("bound@%d", length), fmt.Sprintf("retrieval at %d tokens, %%", length),
+					eval.Higher, m)
 			}
 		}
 	}
@@ -213,7 +226,8 @@ func validLengths(p *eval.Plan) error {
 // fitNeedle draws one prompt, shortening it until it fits its length with its answer. A prompt with almost no haystack
 // is rejected: needles alone are not a test.
 func fitNeedle(p *eval.Plan, hay *haystack, length int, depth float64, stream uint64) (data.Needle, error) {
-	opt := data.NeedleOptions{Needles: p.Int("needles"), Queries: p.Int("queries"), Depth: depth, Digits: p.Int("digits"), Haystack: hay.text}
+	opt := data.NeedleOptions{Needles: p.Int("needles"), Queries: p.Int("queries"), Depth: depth,
+		Digits: p.Int("digits"), Haystack: hay.text}
 	opt.Bytes = int(float64(length) * hay.perToken)
 	for range 20 {
 		drawn := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, stream)), opt)

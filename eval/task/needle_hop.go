@@ -27,8 +27,10 @@ func init() {
 		Name: "needle_hop", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validHops, Prepare: h.prepare,
 		Doc: "magic codes whose key must be resolved through no, one or two other sentences",
 		Settings: haySettings(
-			eval.Setting{Key: "needles", Default: 4, Rule: eval.Between(1, float64(len(surnames)/2)), Doc: "numbers hidden, each with its own chain"},
-			eval.Setting{Key: "hops", Default: []int{0, 1, 2}, Rule: eval.Between(0, 2), Doc: "sentences between the key asked for and its number's key"},
+			eval.Setting{Key: "needles", Default: 4, Rule: eval.Between(1, float64(len(surnames)/2)),
+				Doc: "numbers hidden, each with its own chain"},
+			eval.Setting{Key: "hops", Default: []int{0, 1, 2}, Rule: eval.Between(0, 2),
+				Doc: "sentences between the key asked for and its number's key"},
 			eval.Setting{Key: "digits", Default: 2, Rule: eval.Between(1, 9), Doc: "digits of each number"}),
 	})
 }
@@ -76,6 +78,6 @@ func buildHops(p *eval.Plan, g *rand.Rand, hay *haystack, cell, bytes int) hidde
 		}
 	}
 	question := fmt.Sprintf("Which code is that of %s? The code of %s is", keys[0], keys[0])
-	return hiddenCase{prompt: buried(g, hay, bytes, "There are codes hidden in the text below. Remember them.", list, false, question),
-		right: numbers[:1:1], others: numbers[1:]}
+	return hiddenCase{prompt: buried(g, hay, bytes, "There are codes hidden in the text below. Remember them.", list,
+		false, question), right: numbers[:1:1], others: numbers[1:]}
 }

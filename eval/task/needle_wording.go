@@ -54,7 +54,8 @@ func (w *wording) reword(c data.Needle) data.Needle {
 	body = w.preamble + body
 	cities, numbers := slices.Concat(c.Cities, c.OtherCities), slices.Concat(c.Answers, c.OtherNumbers)
 	for i, city := range cities {
-		body = strings.Replace(body, fmt.Sprintf(own.needle, city, numbers[i]), fmt.Sprintf(w.needle, city, numbers[i]), 1)
+		body = strings.Replace(body, fmt.Sprintf(own.needle, city, numbers[i]),
+			fmt.Sprintf(w.needle, city, numbers[i]), 1)
 	}
 	question := fmt.Sprintf(w.one, c.Cities[0])
 	if last := len(c.Cities) - 1; last > 0 {

@@ -21,7 +21,8 @@ func init() {
 		{Name: "plain", Better: eval.Higher, Label: "score without noise, %"},
 	}
 	for _, kind := range noiseKinds {
-		measures = append(measures, eval.Measure{Name: "area_" + kind.name, Better: eval.Higher, Label: "score over all doses: " + kind.label + ", %"})
+		measures = append(measures, eval.Measure{Name: "area_" + kind.name, Better: eval.Higher,
+			Label: "score over all doses: " + kind.label + ", %"})
 	}
 	register(36, eval.Task{
 		Name: "noise", Version: 2, Shots: -1,
@@ -32,9 +33,12 @@ func init() {
 			{Key: "metric", Default: "", Doc: "the task's measure; empty: its headline"},
 			{Key: "with", Default: "", Doc: "the task's settings, as KEY=VALUE;KEY=VALUE"},
 			{Key: "kinds", Default: noiseNames(), Rule: eval.OneOf(noiseNames()...), Doc: "kinds of noise"},
-			{Key: "words", Default: []float64{0.1, 0.2, 0.4}, Rule: eval.Between(0, 1), Doc: "doses of typos, drop and swap: shares of words changed; 0 is always measured"},
-			{Key: "passages", Default: []int{1, 2, 3}, Rule: eval.AtLeast(1), Doc: "doses of the other kinds: passages put in"},
-			{Key: "bytes", Default: 0, Rule: eval.AtLeast(0), Doc: "approximate length of an irrelevant passage; 0: a sixteenth of the context, 40 to 400"},
+			{Key: "words", Default: []float64{0.1, 0.2, 0.4}, Rule: eval.Between(0, 1),
+				Doc: "doses of typos, drop and swap: shares of words changed; 0 is always measured"},
+			{Key: "passages", Default: []int{1, 2, 3}, Rule: eval.AtLeast(1),
+				Doc: "doses of the other kinds: passages put in"},
+			{Key: "bytes", Default: 0, Rule: eval.AtLeast(0),
+				Doc: "approximate length of an irrelevant passage; 0: a sixteenth of the context, 40 to 400"},
 			{Key: "samples", Default: 40, Rule: eval.AtLeast(1), Doc: "questions of the task"},
 		},
 		Valid:   validNoise,
@@ -121,9 +125,11 @@ func prepareNoise(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &eval.Job{Chunk: 16, IDs: x.inner.IDs[:x.n], Gold: x.inner.Gold[:x.n], Floors: eval.Floors{}, Config: map[string]any{
-		"source": x.inner.Config["source"], "inner_shots": max(x.inner.Plan.Shots, 0), "inner_context": p.Context - room, "questions_hash": hash,
-		"passages_source": x.passages.source}}
+	j := &eval.Job{Chunk: 16, IDs: x.inner.IDs[:x.n], Gold: x.inner.Gold[:x.n], Floors: eval.Floors{},
+		Config: map[string]any{
+			"source": x.inner.Config["source"], "inner_shots": max(x.inner.Plan.Shots, 0),
+			"inner_context": p.Context - room, "questions_hash": hash,
+			"passages_source": x.passages.source}}
 	for floor, v := range x.inner.Floors[x.metric.Name] {
 		j.Floors.Set("area", floor, v)
 		j.Floors.Set("plain", floor, v)
@@ -132,7 +138,8 @@ func prepareNoise(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 		}
 	}
 	j.Ask = x.ask
-	d := NoiseDetail{Task: x.inner.Task.Name, Metric: x.metric.Name, Shots: max(x.inner.Plan.Shots, 0), StandIn: x.inner.Config["source"] == eval.StandIn}
+	d := NoiseDetail{Task: x.inner.Task.Name, Metric: x.metric.Name, Shots: max(x.inner.Plan.Shots, 0),
+		StandIn: x.inner.Config["source"] == eval.StandIn}
 	j.Finish = func(r *eval.Result) error { return x.finish(r, d) }
 	return j, nil
 }
@@ -158,7 +165,8 @@ func validNoise(p *eval.Plan) error {
 
 // wrongInner is the error of a task that noise cannot be measured by.
 func wrongInner(name string, m eval.Measure) error {
-	return eval.BadSetting("task is %s, measured by %s; want one with right answers, measured by how many are right", name, m.Name)
+	return eval.BadSetting("task is %s, measured by %s; want one with right answers, measured by how many are right",
+		name, m.Name)
 }
 
 // read takes kinds and doses from the settings, and returns how many tokens the largest dose can add.
@@ -242,7 +250,8 @@ func (x *noise) values(ctx context.Context, lm eval.LM, which []int) ([]float64,
 // finish adds the curves.
 func (x *noise) finish(r *eval.Result, d NoiseDetail) error {
 	for _, k := range x.kinds {
-		c := NoiseCurve{Kind: k.name, Label: k.label, Unit: "share of words", Doses: x.doses[k.name], Area: eval.MeanOf(r.Answers, "area_"+k.name)}
+		c := NoiseCurve{Kind: k.name, Label: k.label, Unit: "share of words", Doses: x.doses[k.name],
+			Area: eval.MeanOf(r.Answers, "area_"+k.name)}
 		if k.passage != nil {
 			c.Unit = "passages"
 		}

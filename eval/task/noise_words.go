@@ -105,6 +105,7 @@ func typo(h uint64, word string) string {
 }
 
 // keyboard lists the adjacent letters of each letter.
-var keyboard = map[rune]string{'a': "sqz", 'b': "vn", 'c': "xv", 'd': "sfe", 'e': "wrd", 'f': "dgr", 'g': "fht", 'h': "gjy", 'i': "uok", 'j': "hku",
-	'k': "jli", 'l': "ko", 'm': "n", 'n': "bm", 'o': "ipl", 'p': "o", 'q': "wa", 'r': "etf", 's': "adw", 't': "ryg", 'u': "yij", 'v': "cb", 'w': "qes",
+var keyboard = map[rune]string{'a': "sqz", 'b': "vn", 'c': "xv", 'd': "sfe", 'e': "wrd", 'f': "dgr", 'g': "fht",
+	'h': "gjy", 'i': "uok", 'j': "hku", 'k': "jli", 'l': "ko", 'm': "n", 'n': "bm", 'o': "ipl", 'p': "o", 'q': "wa",
+	'r': "etf", 's': "adw", 't': "ryg", 'u': "yij", 'v': "cb", 'w': "qes",
 	'x': "zc", 'y': "tuh", 'z': "xa"}

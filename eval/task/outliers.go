@@ -15,9 +15,11 @@ func init() {
 			{Name: "logits_max", Better: eval.Lower, Label: "largest attention logit of a sequence"},
 			{Name: "hidden_max", Better: eval.Lower, Label: "largest hidden state of a sequence"},
 		},
-		Settings: append(textSettings(0), eval.Setting{Key: "tokens", Default: 16384, Rule: eval.AtLeast(2), Doc: "tokens examined, approximately; the paper takes 400,000"}),
-		Valid:    validOutliers,
-		Prepare:  prepareOutliers,
+		Settings: append(textSettings(0),
+			eval.Setting{Key: "tokens", Default: 16384, Rule: eval.AtLeast(2),
+				Doc: "tokens examined, approximately; the paper takes 400,000"}),
+		Valid:   validOutliers,
+		Prepare: prepareOutliers,
 	})
 }
 
@@ -60,8 +62,9 @@ func prepareOutliers(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 				return nil, err
 			}
 			out[i] = eval.Answer{
-				Values: map[string]float64{"logits_max": probe.logits.result().Top1, "hidden_max": probe.hidden.result().Top1},
-				Doc:    map[string]any{"text": texts[w]},
+				Values: map[string]float64{"logits_max": probe.logits.result().Top1,
+					"hidden_max": probe.hidden.result().Top1},
+				Doc: map[string]any{"text": texts[w]},
 			}
 			if err := out[i].SetDetail(outlierSums{b.T, probe.logits.kept(), probe.hidden.kept()}); err != nil {
 				return nil, err
@@ -91,7 +94,8 @@ func finishOutliers(r *eval.Result) error {
 		Extreme
 	}{{"logits", "attention logit", d.Logits}, {"hidden", "hidden state", d.Hidden}} {
 		for i, v := range x.List() {
-			r.Add(x.name+"_"+ExtremeNames[i], x.label+", "+extremeLabels[i], eval.Lower, eval.Mean{Value: v, N: d.Tokens})
+			r.Add(x.name+"_"+ExtremeNames[i], x.label+", "+extremeLabels[i], eval.Lower,
+				eval.Mean{Value: v, N: d.Tokens})
 		}
 	}
 	return r.SetDetail(d)

@@ -8,7 +8,8 @@ import (
 
 // words are a text's words in lower case, without punctuation.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(text),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // normalText is a text as exact match compares it: lower case, without punctuation and articles (SQuAD's rule).

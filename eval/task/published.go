@@ -42,6 +42,7 @@ func AllPublished() []Published {
 		{"V2: low-precision attention", "v2_lowbit", ""},
 		{"V2: training throughput", "v2_throughput", ""},
 		{"V2: decoding speed", "", "`antiphase bench decode` measures it: it is a property of the machine, not of a model's answers"},
-		{"V2: 30A3 mixture of experts, block-sparse attention, YOCO prefill", "", "other architectures, which this program does not have"},
+		{"V2: 30A3 mixture of experts, block-sparse attention, YOCO prefill", "",
+			"other architectures, which this program does not have"},
 	}
 }

@@ -16,11 +16,13 @@ func init() {
 		return float64(len(consonants)*len(vowels)) * float64(len(consonants)*len(vowels))
 	}}
 	registerAt(32, 2, eval.Task{
-		Name: "ruler_common", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validLengths, Prepare: h.prepare,
-		Doc: "which words of a long list come most often",
+		Name: "ruler_common", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validLengths,
+		Prepare: h.prepare,
+		Doc:     "which words of a long list come most often",
 		Settings: hiddenSettings(
 			eval.Setting{Key: "common", Default: 2, Rule: eval.Between(1, 20), Doc: "common words, the answer"},
-			eval.Setting{Key: "often", Default: 5, Rule: eval.Between(2, 100), Doc: "how often a common word occurs for each occurrence of another; RULER has 10"}),
+			eval.Setting{Key: "often", Default: 5, Rule: eval.Between(2, 100),
+				Doc: "how often a common word occurs for each occurrence of another; RULER has 10"}),
 	})
 }
 
@@ -38,7 +40,10 @@ func buildCommon(p *eval.Plan, g *rand.Rand, _ *haystack, _, bytes int) hiddenCa
 	times := max(1, (total+mostWords+k*often-1)/(mostWords+k*often))
 	rare := max(1, total/times-k*often)
 	pick := func(letters string) byte { return letters[g.IntN(len(letters))] }
-	words := distinct(k+rare, func() string { return string([]byte{pick(consonants), pick(vowels), pick(consonants), pick(vowels)}) })
+	words := distinct(k+rare, func() string {
+		return string([]byte{pick(consonants), pick(vowels), pick(consonants),
+			pick(vowels)})
+	})
 	var list []string
 	for i, w := range words {
 		n := times

@@ -14,11 +14,13 @@ import (
 func init() {
 	h := &hidden{hay: true, build: buildVariables, values: func(*eval.Plan) float64 { return 26 * 26 * 26 }}
 	registerAt(32, 0, eval.Task{
-		Name: "ruler_variables", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validLengths, Prepare: h.prepare,
-		Doc: "which variables have a value, through chains of assignments",
+		Name: "ruler_variables", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validLengths,
+		Prepare: h.prepare,
+		Doc:     "which variables have a value, through chains of assignments",
 		Settings: haySettings(
 			eval.Setting{Key: "chains", Default: 2, Rule: eval.Between(1, 50), Doc: "of which one is asked for"},
-			eval.Setting{Key: "hops", Default: 2, Rule: eval.Between(0, 50), Doc: "assignments in a chain after its first"}),
+			eval.Setting{Key: "hops", Default: 2, Rule: eval.Between(0, 50),
+				Doc: "assignments in a chain after its first"}),
 	})
 }
 
@@ -40,8 +42,8 @@ func buildVariables(p *eval.Plan, g *rand.Rand, hay *haystack, _, bytes int) hid
 		}
 	}
 	question := fmt.Sprintf("Which variables have the value %s? They are", values[0])
-	return hiddenCase{prompt: buried(g, hay, bytes, "There are variables set in the text below. Remember them.", list, true, question),
-		right: names[:each:each], others: names[each:]}
+	return hiddenCase{prompt: buried(g, hay, bytes, "There are variables set in the text below. Remember them.", list,
+		true, question), right: names[:each:each], others: names[each:]}
 }
 
 // distinct draws n different texts.

@@ -102,7 +102,8 @@ func nextCharacter(text string, at int) int {
 // generated are n documents of at least this many bytes: the generator's own lengths vary eightfold.
 func generated(ctx context.Context, p *eval.Plan, bytes, n int) ([]string, error) {
 	s := data.NewSynthetic()
-	s.Seed, s.Bytes, s.Mix = p.Seed+1<<40, min(max(bytes, 128)*5/4, 1<<24), map[string]int{"needle": 4, "kv": 4, "prose": 1}
+	s.Seed, s.Bytes, s.Mix = p.Seed+1<<40, min(max(bytes, 128)*5/4, 1<<24),
+		map[string]int{"needle": 4, "kv": 4, "prose": 1}
 	var out []string
 	for i := 0; len(out) < n && i < 64*n; i++ {
 		if err := ctx.Err(); err != nil {

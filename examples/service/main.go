@@ -59,7 +59,8 @@ func continuations(e *infer.Engine, tok *tokenizer.Tokenizer) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		req := infer.Request{IDs: tok.Encode(string(prompt)), Sampling: infer.Sampling{Temperature: 0.8, TopP: 0.95, MaxTokens: 64}}
+		req := infer.Request{IDs: tok.Encode(string(prompt)),
+			Sampling: infer.Sampling{Temperature: 0.8, TopP: 0.95, MaxTokens: 64}}
 		err = e.Generate(r.Context(), []infer.Request{req}, func(_ int, ev infer.Event) bool {
 			_, err := fmt.Fprint(w, ev.Text)
 			return err == nil && http.NewResponseController(w).Flush() == nil

@@ -131,7 +131,8 @@ func (p *Page) eval(expr string, into any) error {
 			Exception struct{ Description string }
 		}
 	}
-	if err := p.b.call(p.session, "Runtime.evaluate", fields{"expression": expr, "awaitPromise": true, "returnByValue": true}, &r); err != nil {
+	if err := p.b.call(p.session, "Runtime.evaluate",
+		fields{"expression": expr, "awaitPromise": true, "returnByValue": true}, &r); err != nil {
 		return err
 	}
 	if e := r.ExceptionDetails; e != nil {

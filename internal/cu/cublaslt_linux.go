@@ -25,7 +25,8 @@ type cublasLt struct {
 const workspaceSize = 32 << 20
 
 type ltAPI struct {
-	create, destroy, version, descCreate, descSet, layoutCreate, prefCreate, prefSet, prefDestroy, heuristic, matmul uintptr
+	create, destroy, version, descCreate, descSet, layoutCreate, prefCreate, prefSet, prefDestroy, heuristic,
+	matmul uintptr
 }
 
 // plan is how one shape is multiplied. Row-major c = a·b is column-major cᵀ = bᵀ·aᵀ, so a and b are swapped.
@@ -66,9 +67,11 @@ func openCublasLt(m *memory) (*cublasLt, error) {
 	a := &t.api
 	err = l.symbols(map[string]*uintptr{
 		"cublasLtCreate": &a.create, "cublasLtDestroy": &a.destroy, "cublasLtGetVersion": &a.version,
-		"cublasLtMatmulDescCreate": &a.descCreate, "cublasLtMatmulDescSetAttribute": &a.descSet, "cublasLtMatrixLayoutCreate": &a.layoutCreate,
+		"cublasLtMatmulDescCreate": &a.descCreate, "cublasLtMatmulDescSetAttribute": &a.descSet,
+		"cublasLtMatrixLayoutCreate":     &a.layoutCreate,
 		"cublasLtMatmulPreferenceCreate": &a.prefCreate, "cublasLtMatmulPreferenceSetAttribute": &a.prefSet,
-		"cublasLtMatmulPreferenceDestroy": &a.prefDestroy, "cublasLtMatmulAlgoGetHeuristic": &a.heuristic, "cublasLtMatmul": &a.matmul,
+		"cublasLtMatmulPreferenceDestroy": &a.prefDestroy, "cublasLtMatmulAlgoGetHeuristic": &a.heuristic,
+		"cublasLtMatmul": &a.matmul,
 	})
 	if err != nil {
 		return nil, err
@@ -178,7 +181,8 @@ func (t *cublasLt) choose(pl *plan, p *Product) error {
 	}
 	var found int32
 	ways := make([]ltResult, 8)
-	code = call(t.api.heuristic, t.handle, pl.desc, pl.a, pl.b, pl.c, pl.c, pref, uintptr(len(ways)), uintptr(unsafe.Pointer(&ways[0])), uintptr(unsafe.Pointer(&found)))
+	code = call(t.api.heuristic, t.handle, pl.desc, pl.a, pl.b, pl.c, pl.c, pref, uintptr(len(ways)),
+		uintptr(unsafe.Pointer(&ways[0])), uintptr(unsafe.Pointer(&found)))
 	pl.algo = ways[0]
 	pl.none = code != 0 || found == 0 || pl.algo.state != 0 || pl.algo.workspace > workspaceSize
 	if !pl.none && found > 1 && 2*p.M*p.N*p.K >= tuneFrom && !t.mem.recording {
@@ -203,7 +207,8 @@ func (t *cublasLt) set(fn, object, attr uintptr, value int32) int32 {
 }
 
 func (t *cublasLt) layout(at *uintptr, dtype, rows, cols, ld int) int32 {
-	return call(t.api.layoutCreate, uintptr(unsafe.Pointer(at)), uintptr(dtype), uintptr(rows), uintptr(cols), uintptr(max(ld, rows)))
+	return call(t.api.layoutCreate, uintptr(unsafe.Pointer(at)), uintptr(dtype), uintptr(rows), uintptr(cols),
+		uintptr(max(ld, rows)))
 }
 
 func flag(b bool) int32 {

@@ -44,7 +44,9 @@ func (k *kernels) launchEarly(f Func, grid, block Dim, shared int) int32 {
 	const programmaticStreamSerialization = 6
 	e := &k.early
 	e.attr.id, e.attr.value[0] = programmaticStreamSerialization, 1
-	e.config.dims = [7]uint32{uint32(grid.X), uint32(grid.Y), uint32(grid.Z), uint32(block.X), uint32(block.Y), uint32(block.Z), uint32(shared)}
+	e.config.dims = [7]uint32{uint32(grid.X), uint32(grid.Y), uint32(grid.Z), uint32(block.X), uint32(block.Y),
+		uint32(block.Z), uint32(shared)}
 	e.config.stream, e.config.attrs, e.config.count = k.stream, uintptr(unsafe.Pointer(&e.attr)), 1
-	return fast(k.api.launchEx, uintptr(unsafe.Pointer(&e.config)), uintptr(f), uintptr(unsafe.Pointer(&k.params[0])), 0)
+	return fast(k.api.launchEx, uintptr(unsafe.Pointer(&e.config)), uintptr(f),
+		uintptr(unsafe.Pointer(&k.params[0])), 0)
 }

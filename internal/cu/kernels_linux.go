@@ -48,9 +48,11 @@ func (k *kernels) Load(s Source) (uintptr, error) {
 			return 0, err
 		}
 		writeCubin(key, cubin)
-		k.progress(fmt.Sprintf("built kernel %s for %s in %d ms, %d KiB", s.Name, k.info.Arch(), time.Since(began).Milliseconds(), len(cubin)>>10))
+		k.progress(fmt.Sprintf("built kernel %s for %s in %d ms, %d KiB", s.Name, k.info.Arch(),
+			time.Since(began).Milliseconds(), len(cubin)>>10))
 	}
-	if err := k.check("load kernel "+s.Name, call(k.api.moduleLoad, k.result(0), uintptr(unsafe.Pointer(&cubin[0])))); err != nil {
+	if err := k.check("load kernel "+s.Name,
+		call(k.api.moduleLoad, k.result(0), uintptr(unsafe.Pointer(&cubin[0])))); err != nil {
 		return 0, err
 	}
 	m := uintptr(k.out[0])
@@ -61,7 +63,8 @@ func (k *kernels) Load(s Source) (uintptr, error) {
 // Func finds a kernel.
 func (k *kernels) Func(module uintptr, name string) (Func, error) {
 	defer k.enter()()
-	err := k.check("find kernel "+name, call(k.api.moduleFunc, k.result(0), module, uintptr(unsafe.Pointer(zeroEnded(name)))))
+	err := k.check("find kernel "+name,
+		call(k.api.moduleFunc, k.result(0), module, uintptr(unsafe.Pointer(zeroEnded(name)))))
 	return Func(k.out[0]), err
 }
 
@@ -72,11 +75,13 @@ func (k *kernels) Reserve(f Func, shared int) error {
 	defer k.enter()()
 	const maxDynamicShared, preferredShared, all = 8, 9, 100 // the last in percent
 	if k.early.funcs[f] {
-		if err := k.check("the share of shared memory", call(k.api.funcSetAttribute, uintptr(f), preferredShared, all)); err != nil {
+		if err := k.check("the share of shared memory",
+			call(k.api.funcSetAttribute, uintptr(f), preferredShared, all)); err != nil {
 			return err
 		}
 	}
-	return k.check(fmt.Sprintf("%d bytes of shared memory", shared), call(k.api.funcSetAttribute, uintptr(f), maxDynamicShared, uintptr(shared)))
+	return k.check(fmt.Sprintf("%d bytes of shared memory", shared),
+		call(k.api.funcSetAttribute, uintptr(f), maxDynamicShared, uintptr(shared)))
 }
 
 // Usage queries the driver; unknown values read as 0.

@@ -70,7 +70,8 @@ func installed(name string) (out []string) {
 	}
 	roots = append(roots, "/usr", "/usr/local", "/opt/*/.venv", "/opt/*/venv", "/opt/venv", "/opt/*")
 	for _, root := range roots {
-		for _, site := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages"} {
+		for _, site := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages",
+			"lib/python3/dist-packages"} {
 			patterns = append(patterns, filepath.Join(root, site, "nvidia", "*", "lib", name))
 		}
 	}

@@ -130,7 +130,8 @@ func (p *pool) close(c *context) {
 func (m *memory) Shared(bytes int) (uintptr, []byte, error) {
 	defer m.enter()()
 	var at unsafe.Pointer
-	if err := m.check("cuMemAllocHost", call(m.api.memAllocHost, uintptr(unsafe.Pointer(&at)), uintptr(bytes))); err != nil {
+	if err := m.check("cuMemAllocHost",
+		call(m.api.memAllocHost, uintptr(unsafe.Pointer(&at)), uintptr(bytes))); err != nil {
 		return 0, nil, err
 	}
 	m.shared = append(m.shared, uintptr(at))
@@ -148,7 +149,8 @@ func (m *memory) Clear(b Block) error {
 	if b.Rows == 1 {
 		return m.check("cuMemsetD8Async", fast(m.api.memset, b.Addr, 0, uintptr(b.Width), m.stream))
 	}
-	return m.check("cuMemsetD2D8Async", fast(m.api.memset2D, b.Addr, uintptr(b.Pitch), 0, uintptr(b.Width), uintptr(b.Rows), m.stream))
+	return m.check("cuMemsetD2D8Async",
+		fast(m.api.memset2D, b.Addr, uintptr(b.Pitch), 0, uintptr(b.Width), uintptr(b.Rows), m.stream))
 }
 
 // Move copies a rectangle on the device.

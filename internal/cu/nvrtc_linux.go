@@ -31,8 +31,10 @@ func openNVRTC() (*nvrtc, error) {
 	r := &nvrtc{}
 	a := &r.api
 	err = l.symbols(map[string]*uintptr{
-		"nvrtcVersion": &a.version, "nvrtcCreateProgram": &a.create, "nvrtcCompileProgram": &a.compile, "nvrtcDestroyProgram": &a.destroy,
-		"nvrtcGetProgramLogSize": &a.logSize, "nvrtcGetProgramLog": &a.log, "nvrtcGetCUBINSize": &a.cubinSize, "nvrtcGetCUBIN": &a.cubin,
+		"nvrtcVersion": &a.version, "nvrtcCreateProgram": &a.create, "nvrtcCompileProgram": &a.compile,
+		"nvrtcDestroyProgram":    &a.destroy,
+		"nvrtcGetProgramLogSize": &a.logSize, "nvrtcGetProgramLog": &a.log, "nvrtcGetCUBINSize": &a.cubinSize,
+		"nvrtcGetCUBIN": &a.cubin,
 	})
 	if err != nil {
 		return nil, err
@@ -50,11 +52,13 @@ func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
 	defer handlers.Keep()()
 	text, name := zeroEnded(s.Text), zeroEnded(s.Name+".cu")
 	var prog uintptr
-	if code := call(r.api.create, uintptr(unsafe.Pointer(&prog)), uintptr(unsafe.Pointer(text)), uintptr(unsafe.Pointer(name)), 0, 0, 0); code != 0 {
+	if code := call(r.api.create, uintptr(unsafe.Pointer(&prog)), uintptr(unsafe.Pointer(text)),
+		uintptr(unsafe.Pointer(name)), 0, 0, 0); code != 0 {
 		return nil, fmt.Errorf("kernel %s: nvrtcCreateProgram: code %d", s.Name, code)
 	}
 	defer func() { _ = call(r.api.destroy, uintptr(unsafe.Pointer(&prog))) }()
-	options := append([]string{"--gpu-architecture=" + arch, "--std=c++17", "-default-device", "--generate-line-info"}, s.Options...)
+	options := append([]string{"--gpu-architecture=" + arch, "--std=c++17", "-default-device", "--generate-line-info"},
+		s.Options...)
 	argv := make([]*byte, len(options))
 	for i, o := range options {
 		argv[i] = zeroEnded(o)

@@ -46,7 +46,8 @@ type pinned struct {
 }
 
 func (p *pinned) open(c *context, bytes int) error {
-	if err := c.check("cuMemAllocHost", call(c.api.memAllocHost, uintptr(unsafe.Pointer(&p.host)), uintptr(bytes))); err != nil {
+	if err := c.check("cuMemAllocHost",
+		call(c.api.memAllocHost, uintptr(unsafe.Pointer(&p.host)), uintptr(bytes))); err != nil {
 		return err
 	}
 	if err := c.check("cuEventCreate", call(c.api.eventCreate, c.result(0), 2)); err != nil { // 2: no timing

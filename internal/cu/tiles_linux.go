@@ -54,7 +54,8 @@ func (k *kernels) TensorMap(m *TensorMap, t *Tiles) error {
 		swizzle = swizzle64
 	}
 	code := fast(w.encode, uintptr(unsafe.Pointer(w.m)), bf16, rank, t.Addr, uintptr(unsafe.Pointer(&w.dims[0])),
-		uintptr(unsafe.Pointer(&w.strides[0])), uintptr(unsafe.Pointer(&w.box[0])), uintptr(unsafe.Pointer(&w.steps[0])),
+		uintptr(unsafe.Pointer(&w.strides[0])), uintptr(unsafe.Pointer(&w.box[0])),
+		uintptr(unsafe.Pointer(&w.steps[0])),
 		plain, swizzle, l2Of128, zeros)
 	*m = *w.m
 	return k.check("cuTensorMapEncodeTiled", code)

@@ -42,7 +42,8 @@ func (e *HeldError) Error() string {
 	if e.Owner.PID == 0 {
 		return fmt.Sprintf("%s: %v by another process", e.Dir, ErrHeld)
 	}
-	return fmt.Sprintf("%s: %v by process %d on %s since %s", e.Dir, ErrHeld, e.Owner.PID, e.Owner.Host, e.Owner.Since.Format(time.RFC3339))
+	return fmt.Sprintf("%s: %v by process %d on %s since %s", e.Dir, ErrHeld, e.Owner.PID, e.Owner.Host,
+		e.Owner.Since.Format(time.RFC3339))
 }
 
 // Is makes errors.Is(err, ErrHeld) true.

@@ -10,7 +10,8 @@ import (
 // tryLock locks one byte far past the owner's text: locks are mandatory here, and the text must remain readable.
 func tryLock(f *os.File) (bool, error) {
 	far := windows.Overlapped{OffsetHigh: 1 << 30}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &far)
+	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+		0, 1, 0, &far)
 	switch {
 	case err == nil:
 		return true, nil

@@ -16,6 +16,7 @@ func Check(t testing.TB, name string, n, times int, f func()) {
 	f()
 	runtime.ReadMemStats(&after)
 	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(free+times*n); got > most {
-		t.Errorf("%s: %d bytes of input took %d bytes of memory, at most %d (%d times and %d) are its share", name, n, got, most, times, free)
+		t.Errorf("%s: %d bytes of input took %d bytes of memory, at most %d (%d times and %d) are its share", name, n,
+			got, most, times, free)
 	}
 }

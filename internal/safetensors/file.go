@@ -109,7 +109,8 @@ func floats[T float32 | float64](f *File, name string) ([]T, error) {
 	case BF16:
 		return convert(b, 2, func(b []byte) T { return T(half.BF16ToF32(binary.LittleEndian.Uint16(b))) }), nil
 	default:
-		return nil, fmt.Errorf("safetensors %s: tensor %q is %s, not a float type (F64, F32, F16, BF16)", f.path, name, d)
+		return nil, fmt.Errorf("safetensors %s: tensor %q is %s, not a float type (F64, F32, F16, BF16)",
+			f.path, name, d)
 	}
 }
 

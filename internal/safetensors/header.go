@@ -95,11 +95,13 @@ func (h *header) checkLayout(size int64) error {
 	for _, t := range h.order {
 		switch {
 		case t.Begin < at:
-			return fmt.Errorf("tensor %q: begins at byte %d, inside the tensor before it, which ends at %d", t.Name, t.Begin, at)
+			return fmt.Errorf("tensor %q: begins at byte %d, inside the tensor before it, which ends at %d",
+				t.Name, t.Begin, at)
 		case t.Begin > at:
 			return fmt.Errorf("tensor %q: begins at byte %d, leaving a hole after byte %d", t.Name, t.Begin, at)
 		case t.End > size:
-			return fmt.Errorf("tensor %q: ends at byte %d, beyond the %d bytes of data in the file", t.Name, t.End, size)
+			return fmt.Errorf("tensor %q: ends at byte %d, beyond the %d bytes of data in the file",
+				t.Name, t.End, size)
 		}
 		at = t.End
 	}
@@ -244,7 +246,8 @@ func (t *Info) setOffsets(noShape bool, offsets []int64) error {
 	}
 	t.Begin, t.End = offsets[0], offsets[1]
 	if t.End-t.Begin != n {
-		return fmt.Errorf("shape %v of %s takes %d bytes, data_offsets %v give %d", t.Shape, t.DType, n, offsets, t.End-t.Begin)
+		return fmt.Errorf("shape %v of %s takes %d bytes, data_offsets %v give %d", t.Shape, t.DType, n, offsets,
+			t.End-t.Begin)
 	}
 	return nil
 }

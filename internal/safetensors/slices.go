@@ -69,8 +69,8 @@ func OpenSliced(fsys vfs.FS, paths []string) (*File, error) {
 			n += h.To - h.From
 		}
 		if want := elements(list[0].Shape); n != want {
-			return nil, errors.Join(fmt.Errorf("safetensors %s: tensor %q has %d elements in %d slices, want %d", f.path, name, n, len(list), want),
-				f.Close())
+			return nil, errors.Join(fmt.Errorf("safetensors %s: tensor %q has %d elements in %d slices, want %d",
+				f.path, name, n, len(list), want), f.Close())
 		}
 	}
 	return f, nil
@@ -98,7 +98,8 @@ func (f *File) include(p *File) error {
 			f.head.infos[s.Of] = whole
 			f.head.order = append(f.head.order, whole)
 		} else if first.DType != t.DType || fmt.Sprint(first.Shape) != fmt.Sprint(s.Shape) {
-			return fmt.Errorf("safetensors %s: tensor %q: a slice of %s%v, another is of %s%v", p.path, t.Name, t.DType, s.Shape, first.DType, first.Shape)
+			return fmt.Errorf("safetensors %s: tensor %q: a slice of %s%v, another is of %s%v", p.path, t.Name, t.DType,
+				s.Shape, first.DType, first.Shape)
 		}
 		f.parts[s.Of] = append(f.parts[s.Of], held{s, p, t.Name})
 	}
@@ -170,7 +171,8 @@ func (f *File) assemble(name string) ([]byte, error) {
 			copy(out[at*size:], src[from*size:to*size])
 			for k := at; k < at+to-from; k++ {
 				if seen[k] {
-					return nil, fmt.Errorf("safetensors %s: tensor %q: element %d is in two slices", h.file.path, name, k)
+					return nil, fmt.Errorf("safetensors %s: tensor %q: element %d is in two slices",
+						h.file.path, name, k)
 				}
 				seen[k] = true
 			}

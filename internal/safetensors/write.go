@@ -42,7 +42,8 @@ func Write(w io.Writer, entries []Entry, meta map[string]string) error {
 			return fmt.Errorf("safetensors: tensor %q: %w", t.Name, err)
 		}
 		if c.left != 0 {
-			return fmt.Errorf("safetensors: tensor %q: %d of its %d bytes were not written", t.Name, c.left, t.End-t.Begin)
+			return fmt.Errorf("safetensors: tensor %q: %d of its %d bytes were not written", t.Name, c.left,
+				t.End-t.Begin)
 		}
 	}
 	return nil
@@ -81,7 +82,8 @@ func layout(entries []Entry, meta map[string]string) ([]Info, []byte, error) {
 		case !utf8.ValidString(t.Name):
 			return nil, nil, fmt.Errorf("tensor name %q is not UTF-8", t.Name)
 		case !ok || n > math.MaxInt64-MaxHeader-8-at:
-			return nil, nil, fmt.Errorf("tensor %q: unknown dtype %q, or shape %v negative or overflowing", t.Name, t.DType, t.Shape)
+			return nil, nil, fmt.Errorf("tensor %q: unknown dtype %q, or shape %v negative or overflowing", t.Name,
+				t.DType, t.Shape)
 		}
 		seen[t.Name] = true
 		t.Begin, t.End = at, at+n

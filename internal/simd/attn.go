@@ -87,19 +87,21 @@ func PackPartBF16(dst []uint16, m, k int, a View, trans bool, depth int) {
 
 // Product is GemmBF16 for whole panels, m and n multiples of PanelBF16, with everything in the first caches. Zeros that
 // are left out are not read; with LaterColumns k is at least n.
-func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, strideB int, c []float32, ldc int, accumulate bool, zeros Triangle, s *Scratch) {
+func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, strideB int, c []float32, ldc int,
+	accumulate bool, zeros Triangle, s *Scratch) {
 	steps := up32(k) / PanelBF16
 	extent := func(across, stride int) int { return (across/PanelBF16-1)*stride + steps*stepBF16 }
 	if zeros == LaterColumns && up32(k) < n || m <= 0 || n <= 0 || k <= 0 || m%PanelBF16 != 0 || n%PanelBF16 != 0 ||
 		len(pa) < extent(m, strideA) || len(pb) < extent(n, strideB) || len(c) < (m-1)*ldc+n {
-		panic(fmt.Sprintf("simd: tile product %d×%d×%d on %d (%d), %d (%d) and %d (ld %d) elements", m, n, k, len(pa), strideA, len(pb), strideB, len(c), ldc))
+		panic(fmt.Sprintf("simd: tile product %d×%d×%d on %d (%d), %d (%d) and %d (ld %d) elements", m, n, k, len(pa),
+			strideA, len(pb), strideB, len(c), ldc))
 	}
 	if cur.productTile == nil {
 		rowsProduct(m, n, k, pa, strideA, pb, strideB, c, ldc, accumulate, s)
 		return
 	}
-	t.product = productArgs{a: &pa[0], b: &pb[0], c: &c[0], ldc: 4 * ldc, steps: steps, rows: m / PanelBF16, cols: n / PanelBF16,
-		strideA: 2 * strideA, strideB: 2 * strideB}
+	t.product = productArgs{a: &pa[0], b: &pb[0], c: &c[0], ldc: 4 * ldc, steps: steps, rows: m / PanelBF16,
+		cols: n / PanelBF16, strideA: 2 * strideA, strideB: 2 * strideB}
 	if accumulate {
 		t.product.load = 1
 	}
@@ -151,7 +153,8 @@ func (t *AttnTile) Forward(x *AttnRows, s *Scratch) {
 		ok = ok && len(x.K[m]) >= SizeBF16(x.Cols, x.D)
 	}
 	if !ok {
-		panic(fmt.Sprintf("simd: attention of %d×%d rows and %d columns (%d, %d): operands too short", x.Maps, x.Rows, x.Cols, x.D, x.DV))
+		panic(fmt.Sprintf("simd: attention of %d×%d rows and %d columns (%d, %d): operands too short", x.Maps, x.Rows,
+			x.Cols, x.D, x.DV))
 	}
 	t.Reserve()
 	if cur.forwardTile == nil {
@@ -180,8 +183,9 @@ func (t *AttnTile) group(x *AttnRows) (n int) {
 		k := &x.K[m][0]
 		for r := 0; r < x.Used; r += tileBF16 {
 			at, live := m*x.Rows+r, int(x.Live[r/strip])
-			t.groups[n] = forwardGroup{q: &x.Q[at/PanelBF16*q+at%PanelBF16*PanelBF16], k: k, top: &x.Top[at], sum: &x.Sum[at], acc: &x.Acc[at*x.DV],
-				lo: &x.Lo[r], hi: &x.Hi[r], panels: live &^ Masked, rows: min(tileBF16, x.Used-r), masked: live & Masked}
+			t.groups[n] = forwardGroup{q: &x.Q[at/PanelBF16*q+at%PanelBF16*PanelBF16], k: k, top: &x.Top[at],
+				sum: &x.Sum[at], acc: &x.Acc[at*x.DV], lo: &x.Lo[r], hi: &x.Hi[r], panels: live &^ Masked,
+				rows: min(tileBF16, x.Used-r), masked: live & Masked}
 			n++
 		}
 	}
@@ -211,9 +215,10 @@ func (t *AttnTile) forwardGeneric(x *AttnRows, s *Scratch) {
 }
 
 // rowsProduct is the product without its own kernel, of any number of rows.
-func rowsProduct(m, n, k int, pa []uint16, strideA int, pb []uint16, strideB int, c []float32, ldc int, accumulate bool, s *Scratch) {
-	s.bf16 = gemmBF16{bf16Kernels: &cur.bf16Kernels, m: m, n: n, steps: up32(k) / PanelBF16, a: pa, b: pb, strideA: strideA, strideB: strideB,
-		c: c, ldc: ldc, accumulate: accumulate, s: s}
+func rowsProduct(m, n, k int, pa []uint16, strideA int, pb []uint16, strideB int, c []float32, ldc int,
+	accumulate bool, s *Scratch) {
+	s.bf16 = gemmBF16{bf16Kernels: &cur.bf16Kernels, m: m, n: n, steps: up32(k) / PanelBF16, a: pa, b: pb,
+		strideA: strideA, strideB: strideB, c: c, ldc: ldc, accumulate: accumulate, s: s}
 	cur.product(&s.bf16)
 }
 
@@ -277,15 +282,19 @@ type AttnGrad struct {
 // Grad runs x.
 func (t *AttnTile) Grad(x *AttnGrad, s *Scratch) {
 	steps := x.Cols / PanelBF16
-	ok := x.Rows > 0 && x.Rows%strip == 0 && x.Cols > 0 && x.Cols <= TileCols && x.Cols%PanelBF16 == 0 && x.D > 0 && x.DV > 0 &&
-		len(x.DO) >= SizeBF16(x.Rows, x.DV) && len(x.V) >= SizeBF16(x.Cols, x.DV) && len(x.Live) >= x.Rows/strip &&
-		len(x.Mix) >= SizeBF16(x.Cols, x.Rows) && (x.Maps == 1 || len(x.Lam) >= x.Rows) && min(len(x.Lo), len(x.Hi)) >= x.Rows
+	ok := x.Rows > 0 && x.Rows%strip == 0 && x.Cols > 0 && x.Cols <= TileCols && x.Cols%PanelBF16 == 0 &&
+		x.D > 0 && x.DV > 0 && len(x.DO) >= SizeBF16(x.Rows, x.DV) && len(x.V) >= SizeBF16(x.Cols, x.DV) &&
+		len(x.Live) >= x.Rows/strip &&
+		len(x.Mix) >= SizeBF16(x.Cols, x.Rows) && (x.Maps == 1 || len(x.Lam) >= x.Rows) &&
+		min(len(x.Lo), len(x.Hi)) >= x.Rows
 	for m := range x.Maps {
-		ok = ok && len(x.Q[m]) >= SizeBF16(x.Rows, x.D) && len(x.K[m]) >= SizeBF16(x.Cols, x.D) && min(len(x.LSE[m]), len(x.Delta[m])) >= x.Rows &&
-			len(x.Lines[m]) >= SizeBF16(x.Rows, x.Cols) && len(x.Pairs[m]) >= (steps-1)*x.StridePairs+x.Rows*PanelBF16
+		ok = ok && len(x.Q[m]) >= SizeBF16(x.Rows, x.D) && len(x.K[m]) >= SizeBF16(x.Cols, x.D) &&
+			min(len(x.LSE[m]), len(x.Delta[m])) >= x.Rows && len(x.Lines[m]) >= SizeBF16(x.Rows, x.Cols) &&
+			len(x.Pairs[m]) >= (steps-1)*x.StridePairs+x.Rows*PanelBF16
 	}
 	if !ok {
-		panic(fmt.Sprintf("simd: attention backward of %d×%d rows and %d columns (%d, %d): operands too short", x.Maps, x.Rows, x.Cols, x.D, x.DV))
+		panic(fmt.Sprintf("simd: attention backward of %d×%d rows and %d columns (%d, %d): operands too short", x.Maps,
+			x.Rows, x.Cols, x.D, x.DV))
 	}
 	t.Reserve()
 	kernel := cur.gradTile[x.Maps-1]
@@ -294,12 +303,16 @@ func (t *AttnTile) Grad(x *AttnGrad, s *Scratch) {
 		return
 	}
 	a := &t.grad
-	*a = gradArgs{do: &x.DO[0], v: &x.V[0], mix: &x.Mix[0], live: &x.Live[0], unit: &t.room[0], strips: x.Rows / strip, panels: steps,
-		depth: up32(x.D) / PanelBF16, depthV: up32(x.DV) / PanelBF16, strideDO: 2 * SizeBF16(PanelBF16, x.DV), strideV: 2 * SizeBF16(PanelBF16, x.DV),
-		strideQ: 2 * SizeBF16(PanelBF16, x.D), strideK: 2 * SizeBF16(PanelBF16, x.D), strideLines: 2 * SizeBF16(PanelBF16, x.Cols),
-		strideMix: 2 * SizeBF16(PanelBF16, x.Rows), stridePairs: 2 * x.StridePairs, scale: x.Scale, fetch: &t.fetch.now, q: &x.Q[0][0], lo: &x.Lo[0], hi: &x.Hi[0]}
+	*a = gradArgs{do: &x.DO[0], v: &x.V[0], mix: &x.Mix[0], live: &x.Live[0], unit: &t.room[0], strips: x.Rows / strip,
+		panels: steps, depth: up32(x.D) / PanelBF16, depthV: up32(x.DV) / PanelBF16,
+		strideDO: 2 * SizeBF16(PanelBF16, x.DV), strideV: 2 * SizeBF16(PanelBF16, x.DV),
+		strideQ: 2 * SizeBF16(PanelBF16, x.D), strideK: 2 * SizeBF16(PanelBF16, x.D),
+		strideLines: 2 * SizeBF16(PanelBF16, x.Cols),
+		strideMix:   2 * SizeBF16(PanelBF16, x.Rows), stridePairs: 2 * x.StridePairs, scale: x.Scale, fetch: &t.fetch.now,
+		q: &x.Q[0][0], lo: &x.Lo[0], hi: &x.Hi[0]}
 	for m := range x.Maps {
-		a.k[m], a.lse[m], a.delta[m], a.lines[m], a.pairs[m] = &x.K[m][0], &x.LSE[m][0], &x.Delta[m][0], &x.Lines[m][0], &x.Pairs[m][0]
+		a.k[m], a.lse[m], a.delta[m], a.lines[m], a.pairs[m] = &x.K[m][0], &x.LSE[m][0], &x.Delta[m][0], &x.Lines[m][0],
+			&x.Pairs[m][0]
 	}
 	if x.Maps == 2 {
 		a.lam, a.strideMap = &x.Lam[0], int(uintptr(unsafe.Pointer(&x.Q[1][0]))-uintptr(unsafe.Pointer(&x.Q[0][0])))

@@ -21,11 +21,13 @@ func init() {
 	}
 	for _, k := range []*kernels{&avx2, &avxvnni} {
 		k.scaleRows = [2]func(*outArgs){scaleRowsAVX2, scaleRowsAVX2}
-		k.softKernels = softKernels{softTile: softTileAVX2, softBack: [2]func(*softBackArgs){softBack1AVX2, softBack2AVX2},
-			mixNorm: mixNormAVX2, normBackFloat: normBackAVX2}
+		k.softKernels = softKernels{softTile: softTileAVX2,
+			softBack: [2]func(*softBackArgs){softBack1AVX2, softBack2AVX2}, mixNorm: mixNormAVX2,
+			normBackFloat: normBackAVX2}
 	}
 	amx.stretchKernels = stretchKernels{
-		keys:   []func(*stretchKeys){oneColumn(keys1xStretch), oneColumn(keys2xStretch), oneColumn(keys3xStretch), oneColumn(keys4xStretch)},
+		keys: []func(*stretchKeys){oneColumn(keys1xStretch), oneColumn(keys2xStretch), oneColumn(keys3xStretch),
+			oneColumn(keys4xStretch)},
 		values: []func(*stretchValues){values1xStretch, values2xStretch},
 		soft:   softStretch,
 		join:   joinRowsStretch,

@@ -44,8 +44,9 @@ func (t *AttnTile) MixNorm(x *MixNorm) {
 	if out2.X == nil {
 		out2 = View{X: x.Acc[1], Ld: x.Ld}
 	}
-	t.mix = mixNormArgs{acc: [2]*float32{&x.Acc[0][0], &x.Acc[1][0]}, factor: [3]*float32{&x.F[0][0], &x.F[1][0], &x.Back[0]},
-		raw: &raw.X[0], out: &x.Out.X[0], out2: &out2.X[0], weight: &x.Weight[0], rstd: &x.Rstd[0],
+	t.mix = mixNormArgs{acc: [2]*float32{&x.Acc[0][0], &x.Acc[1][0]},
+		factor: [3]*float32{&x.F[0][0], &x.F[1][0], &x.Back[0]}, raw: &raw.X[0], out: &x.Out.X[0], out2: &out2.X[0],
+		weight: &x.Weight[0], rstd: &x.Rstd[0],
 		ldacc: 4 * x.Ld, ldRaw: 4 * raw.Ld, ldOut: 4 * x.Out.Ld, ldOut2: 4 * out2.Ld, ldRstd: 4 * x.LdRstd,
 		rows: x.Rows, lines: n / floatLine, mean: 1 / float32(n), eps: x.Eps, scale: x.Scale}
 	cur.mixNorm(&t.mix)

@@ -42,7 +42,8 @@ func (t *AttnTile) ScaleRows(dst View, src []float32, ldSrc, rows, cols int, sca
 		return
 	}
 	if dst.size() < (rows-1)*dst.Ld+cols || len(src) < (rows-1)*ldSrc+cols || len(scale) < rows {
-		panic(fmt.Sprintf("simd: scale %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc, dst.size(), dst.Ld))
+		panic(fmt.Sprintf("simd: scale %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc,
+			dst.size(), dst.Ld))
 	}
 	kernels := cur.scaleRows
 	if dst.H != nil {
@@ -70,7 +71,8 @@ func (t *AttnTile) TurnRows(dst View, src []float32, ldSrc, rows, cols int, scal
 		return
 	}
 	if dst.size() < (rows-1)*dst.Ld+cols || len(src) < (cols-1)*ldSrc+rows || len(scale) == 0 {
-		panic(fmt.Sprintf("simd: turn %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc, dst.size(), dst.Ld))
+		panic(fmt.Sprintf("simd: turn %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc,
+			dst.size(), dst.Ld))
 	}
 	kernels := cur.turnRows
 	if dst.H != nil {

@@ -20,7 +20,8 @@ func (t *AttnTile) Dots(dst []float32, x, y View, rows, cols int) {
 		return
 	}
 	if len(dst) < rows || x.size() < (rows-1)*x.Ld+cols || y.size() < (rows-1)*y.Ld+cols {
-		panic(fmt.Sprintf("simd: dots of %d×%d in %d (ld %d) and %d (ld %d) elements", rows, cols, x.size(), x.Ld, y.size(), y.Ld))
+		panic(fmt.Sprintf("simd: dots of %d×%d in %d (ld %d) and %d (ld %d) elements", rows, cols, x.size(), x.Ld,
+			y.size(), y.Ld))
 	}
 	r := 0
 	if groups := rows / tileBF16; cur.dots != nil && groups > 0 && x.H != nil && y.H != nil && cols%PanelBF16 == 0 {
@@ -77,10 +78,12 @@ func logOf(x float32) float64 {
 // rstd[r·ldRstd].
 func (t *AttnTile) NormRows(x []float32, ld, rows, cols int, weight, rstd []float32, ldRstd int, eps, scale float32) {
 	if rows <= 0 || cols <= 0 || len(x) < (rows-1)*ld+cols || len(weight) < cols || len(rstd) <= (rows-1)*ldRstd {
-		panic(fmt.Sprintf("simd: norm of %d×%d in %d (ld %d), %d and %d (ld %d) elements", rows, cols, len(x), ld, len(weight), len(rstd), ldRstd))
+		panic(fmt.Sprintf("simd: norm of %d×%d in %d (ld %d), %d and %d (ld %d) elements", rows, cols, len(x), ld,
+			len(weight), len(rstd), ldRstd))
 	}
 	if cur.normRows != nil && cols%tileBF16 == 0 {
-		t.normed = normRowsArgs{&x[0], &weight[0], &rstd[0], 4 * ld, 4 * ldRstd, rows, cols / tileBF16, 1 / float32(cols), eps, scale}
+		t.normed = normRowsArgs{&x[0], &weight[0], &rstd[0], 4 * ld, 4 * ldRstd, rows, cols / tileBF16,
+			1 / float32(cols), eps, scale}
 		cur.normRows(&t.normed)
 		return
 	}
@@ -115,25 +118,30 @@ func (t *AttnTile) NormBack(x *NormBack) {
 	if out2.size() == 0 {
 		out2, second = x.Raw, buf[4*x.Cols:]
 	}
-	ok := min(len(x.Weight), len(x.DNorm)) >= x.Cols && len(x.Rstd) > (x.Rows-1)*x.LdRstd && min(len(x.Delta[0]), len(second)) >= x.Rows
+	ok := min(len(x.Weight), len(x.DNorm)) >= x.Cols && len(x.Rstd) > (x.Rows-1)*x.LdRstd &&
+		min(len(x.Delta[0]), len(second)) >= x.Rows
 	for _, v := range []*View{&x.DO, &x.DOut, &x.Raw, &out2} {
 		ok = ok && v.size() >= (x.Rows-1)*v.Ld+x.Cols
 	}
 	if !ok || x.Rows <= 0 || x.Cols <= 0 {
 		panic(fmt.Sprintf("simd: norm backward of %d×%d: operands too short", x.Rows, x.Cols))
 	}
-	if cur.normBack != nil && x.DO.H != nil && x.DOut.H != nil && x.Raw.H != nil && out2.H != nil && x.Cols%PanelBF16 == 0 {
-		t.norm = normBackArgs{do: &x.DO.H[0], dout: &x.DOut.H[0], raw: &x.Raw.H[0], out2: &out2.H[0], weight: &x.Weight[0], rstd: &x.Rstd[0],
-			dnorm: &x.DNorm[0], delta: [2]*float32{&x.Delta[0][0], &second[0]},
-			ldDO: 2 * x.DO.Ld, ldDOut: 2 * x.DOut.Ld, ldRaw: 2 * x.Raw.Ld, ldOut2: 2 * out2.Ld, ldRstd: 4 * x.LdRstd, rows: x.Rows, lines: x.Cols / PanelBF16,
+	if cur.normBack != nil && x.DO.H != nil && x.DOut.H != nil && x.Raw.H != nil && out2.H != nil &&
+		x.Cols%PanelBF16 == 0 {
+		t.norm = normBackArgs{do: &x.DO.H[0], dout: &x.DOut.H[0], raw: &x.Raw.H[0], out2: &out2.H[0],
+			weight: &x.Weight[0], rstd: &x.Rstd[0], dnorm: &x.DNorm[0], delta: [2]*float32{&x.Delta[0][0], &second[0]},
+			ldDO: 2 * x.DO.Ld, ldDOut: 2 * x.DOut.Ld, ldRaw: 2 * x.Raw.Ld, ldOut2: 2 * out2.Ld, ldRstd: 4 * x.LdRstd,
+			rows: x.Rows, lines: x.Cols / PanelBF16,
 			scale: x.Scale, mean: 1 / float32(x.Cols)}
 		cur.normBack(&t.norm)
 		return
 	}
-	if cur.normBackFloat != nil && x.DO.X != nil && x.DOut.X != nil && x.Raw.X != nil && out2.X != nil && x.Cols%floatLine == 0 {
-		t.normBack = normFloatArgs{do: &x.DO.X[0], dout: &x.DOut.X[0], raw: &x.Raw.X[0], out2: &out2.X[0], weight: &x.Weight[0], rstd: &x.Rstd[0],
-			dnorm: &x.DNorm[0], delta: [2]*float32{&x.Delta[0][0], &second[0]},
-			ldDO: 4 * x.DO.Ld, ldDOut: 4 * x.DOut.Ld, ldRaw: 4 * x.Raw.Ld, ldOut2: 4 * out2.Ld, ldRstd: 4 * x.LdRstd, rows: x.Rows, lines: x.Cols / floatLine,
+	if cur.normBackFloat != nil && x.DO.X != nil && x.DOut.X != nil && x.Raw.X != nil && out2.X != nil &&
+		x.Cols%floatLine == 0 {
+		t.normBack = normFloatArgs{do: &x.DO.X[0], dout: &x.DOut.X[0], raw: &x.Raw.X[0], out2: &out2.X[0],
+			weight: &x.Weight[0], rstd: &x.Rstd[0], dnorm: &x.DNorm[0], delta: [2]*float32{&x.Delta[0][0], &second[0]},
+			ldDO: 4 * x.DO.Ld, ldDOut: 4 * x.DOut.Ld, ldRaw: 4 * x.Raw.Ld, ldOut2: 4 * out2.Ld, ldRstd: 4 * x.LdRstd,
+			rows: x.Rows, lines: x.Cols / floatLine,
 			scale: x.Scale, mean: 1 / float32(x.Cols)}
 		cur.normBackFloat(&t.normBack)
 		return

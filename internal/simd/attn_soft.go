@@ -41,7 +41,8 @@ func (t *AttnTile) Soften(x *SoftTile) {
 		return
 	}
 	a := &t.soft
-	*a = softArgs{x: &x.X[0], top: &x.Top[0], sum: &x.Sum[0], acc: &x.X[0], hi: &x.Hi[0], rows: x.Rows, width: wholeVectors(x.Width), scale: x.Scale}
+	*a = softArgs{x: &x.X[0], top: &x.Top[0], sum: &x.Sum[0], acc: &x.X[0], hi: &x.Hi[0], rows: x.Rows,
+		width: wholeVectors(x.Width), scale: x.Scale}
 	if x.DV > 0 {
 		a.acc, a.ldacc, a.vecs, a.rest = &x.Acc[0], 4*x.LdAcc, x.DV/8, x.DV%8
 	}

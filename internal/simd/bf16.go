@@ -95,7 +95,8 @@ func (s *Scratch) AheadBF16(values []uint16) {
 // lines, of bfloat16, and do not all map to the same sets of L1.
 func RowsBF16(a View, k int) bool {
 	const line = 32
-	return cur.direct && a.H != nil && k%PanelBF16 == 0 && a.Ld%line == 0 && a.Ld%(64*line) != 0 && uintptr(unsafe.Pointer(&a.H[0]))%(2*line) == 0
+	return cur.direct && a.H != nil && k%PanelBF16 == 0 && a.Ld%line == 0 && a.Ld%(64*line) != 0 &&
+		uintptr(unsafe.Pointer(&a.H[0]))%(2*line) == 0
 }
 
 // GemmRowsBF16 is GemmPartBF16 with an unpacked a [m,k], if RowsBF16 agrees. a should be in L2.
@@ -119,7 +120,8 @@ type leftBF16 struct {
 // run is one product.
 func (a *leftBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
 	if c.size() < (m-1)*c.Ld+n || k > 0 && len(pb) < panelsBF16(n, k, depth) || !(first && last || partBF16(m, n)) {
-		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d and %d (ld %d) elements", m, n, k, depth, len(pb), c.size(), c.Ld))
+		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d and %d (ld %d) elements", m, n, k, depth, len(pb),
+			c.size(), c.Ld))
 	}
 	if c.H != nil && (!cur.direct || k == 0) {
 		a.narrow(m, n, k, pb, depth, c, accumulate, first, last, s)
@@ -130,8 +132,8 @@ func (a *leftBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, 
 		return
 	}
 	g := &s.bf16
-	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, a.values, pb, a.stride, SizeBF16(PanelBF16, depth), c.X, c.Ld,
-		accumulate || !first, s, far, first, last, a.ld, c.H}
+	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, a.values, pb, a.stride,
+		SizeBF16(PanelBF16, depth), c.X, c.Ld, accumulate || !first, s, far, first, last, a.ld, c.H}
 	cur.product(g)
 	s.ahead = 0
 }
@@ -171,7 +173,8 @@ func GemmFewBF16(m, n, k int, a []float32, lda int, pb []uint16, c []float32, ld
 		return
 	}
 	if len(a) < (m-1)*lda+up32(k) || len(pb) < SizeBF16(n, k) || len(c) < (m-1)*ldc+n {
-		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d on %d (ld %d), %d and %d (ld %d) elements", m, n, k, len(a), lda, len(pb), len(c), ldc))
+		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d on %d (ld %d), %d and %d (ld %d) elements", m, n, k, len(a), lda,
+			len(pb), len(c), ldc))
 	}
 	g := s.few(m, n, k, c, ldc, accumulate)
 	g.fewRows(0, m, a, lda, func(j, rows, panels int, a, c *float32, ldc int) {
@@ -185,7 +188,8 @@ func GemmFewBF16(m, n, k int, a []float32, lda int, pb []uint16, c []float32, ld
 
 // few is a product of rows that are not packed.
 func (s *Scratch) few(m, n, k int, c []float32, ldc int, accumulate bool) *gemmBF16 {
-	s.bf16 = gemmBF16{bf16Kernels: &cur.bf16Kernels, m: m, n: n, steps: up32(k) / PanelBF16, c: c, ldc: ldc, accumulate: accumulate, s: s}
+	s.bf16 = gemmBF16{bf16Kernels: &cur.bf16Kernels, m: m, n: n, steps: up32(k) / PanelBF16, c: c, ldc: ldc,
+		accumulate: accumulate, s: s}
 	return &s.bf16
 }
 

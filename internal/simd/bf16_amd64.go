@@ -17,8 +17,10 @@ var (
 func withBF16(name string, product func(*gemmBF16)) kernels {
 	k := avx512
 	k.name = name
-	k.floats = packers[float32]{lines: packFloatsBF16, linesTurn: packFloatsTurnBF16, pairs: pairFloatsBF16, turn: turnFloatsBF16}
-	k.halves = packers[uint16]{lines: packHalvesBF16, linesTurn: packHalvesTurnBF16, pairs: pairHalvesBF16, turn: turnHalvesBF16, down: downHalvesBF16}
+	k.floats = packers[float32]{lines: packFloatsBF16, linesTurn: packFloatsTurnBF16, pairs: pairFloatsBF16,
+		turn: turnFloatsBF16}
+	k.halves = packers[uint16]{lines: packHalvesBF16, linesTurn: packHalvesTurnBF16, pairs: pairHalvesBF16,
+		turn: turnHalvesBF16, down: downHalvesBF16}
 	k.narrow = narrowBF16
 	k.short = vectorsBF16
 	k.product = product
@@ -115,8 +117,8 @@ func (g *gemmBF16) panels(j, m, n int, c View, tile []float32) {
 			group = max(1, min(group, maxPartial/3/down))
 		}
 	}
-	all := tileArgs{scratch: &tile[0], config: &tileConfig[0], ldc: 4 * c.Ld, strideA: 2 * g.strideA, strideB: 2 * g.strideB,
-		rowA: 2 * PanelBF16, halfA: stepBF16, stepA: 2 * stepBF16}
+	all := tileArgs{scratch: &tile[0], config: &tileConfig[0], ldc: 4 * c.Ld, strideA: 2 * g.strideA,
+		strideB: 2 * g.strideB, rowA: 2 * PanelBF16, halfA: stepBF16, stepA: 2 * stepBF16}
 	if g.lda > 0 {
 		all.strideA, all.rowA, all.halfA, all.stepA = 2*PanelBF16*g.lda, 2*g.lda, 2*tileBF16*g.lda, 2*PanelBF16
 	}

@@ -45,7 +45,8 @@ func packBF16(dst []uint16, across, k int, src View, down, b bool, depth int) {
 		rows, cols = k, across
 	}
 	if len(dst) < panelsBF16(across, k, depth) || src.size() < (rows-1)*src.Ld+cols {
-		panic(fmt.Sprintf("simd: pack bf16 of %d×%d (ld %d) from %d into %d elements", rows, cols, src.Ld, src.size(), len(dst)))
+		panic(fmt.Sprintf("simd: pack bf16 of %d×%d (ld %d) from %d into %d elements", rows, cols, src.Ld,
+			src.size(), len(dst)))
 	}
 	switch {
 	case cur.floats.lines == nil:
@@ -58,7 +59,8 @@ func packBF16(dst []uint16, across, k int, src View, down, b bool, depth int) {
 }
 
 // packFast packs with kernels: 16 rows at a time or, if k goes down, one step of k after the other, along the rows.
-func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, down, b bool, depth int, kernels *packers[T]) {
+func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, down, b bool, depth int,
+	kernels *packers[T]) {
 	stride := SizeBF16(PanelBF16, depth)
 	row := func(at int) *T { return &src[min(at, len(src)-1)] } // nothing is read after the last row
 	if down {
@@ -94,7 +96,8 @@ func packPlain(dst []uint16, across, k int, src View, down, b bool, depth int) {
 	for i := 0; i < up32(across); i += tileBF16 {
 		panel := dst[i/PanelBF16*SizeBF16(PanelBF16, depth)+i%PanelBF16*PanelBF16:]
 		for p := 0; p < k; p += PanelBF16 {
-			packTile((*tileOfBF16)(panel[p*PanelBF16:]), min(across-i, tileBF16), min(k-p, PanelBF16), src, i, p, down, b)
+			packTile((*tileOfBF16)(panel[p*PanelBF16:]), min(across-i, tileBF16), min(k-p, PanelBF16), src,
+				i, p, down, b)
 		}
 	}
 }

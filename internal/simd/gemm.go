@@ -99,7 +99,8 @@ func GemmPacked(m, n, k int, pa, pb []float32, c []float32, ldc int, accumulate 
 		return
 	}
 	if len(pa) < m*k || len(pb) < SizeB(k, n) || len(c) < (m-1)*ldc+n {
-		panic(fmt.Sprintf("simd: packed gemm %d×%d×%d on %d, %d and %d (ld %d) elements", m, n, k, len(pa), len(pb), len(c), ldc))
+		panic(fmt.Sprintf("simd: packed gemm %d×%d×%d on %d, %d and %d (ld %d) elements", m, n, k, len(pa),
+			len(pb), len(c), ldc))
 	}
 	for i := 0; i < m; i += cur.mr {
 		tiledRow(min(cur.mr, m-i), n, k, pa[i*k:], pb, k*cur.nr, c[i*ldc:], ldc, accumulate)
@@ -112,7 +113,8 @@ func tiledRow(rows, n, k int, pa, pb []float32, panel int, c []float32, ldc int,
 }
 
 // cover covers rows of C with tiles. a's steps of k are stride elements apart.
-func cover(tiles []tile, rows, n, k int, a []float32, stride int, pb []float32, panel int, c []float32, ldc int, accumulate bool) {
+func cover(tiles []tile, rows, n, k int, a []float32, stride int, pb []float32, panel int, c []float32, ldc int,
+	accumulate bool) {
 	i := 0
 	for _, t := range tiles {
 		for ; rows-i >= t.rows; i += t.rows {

@@ -13,7 +13,8 @@ func PlainA() bool { return cur.plains != nil }
 
 // GemmPlain is GemmPacked for an a [m,k] that is not packed, rows lda elements apart, of which a(i,p) with p > i + diag
 // is 0 and not read. b's panels are depth elements of k long.
-func GemmPlain(m, n, k int, a []float32, lda int, pb []float32, depth int, c []float32, ldc int, accumulate bool, diag int, s *Scratch) {
+func GemmPlain(m, n, k int, a []float32, lda int, pb []float32, depth int, c []float32, ldc int, accumulate bool,
+	diag int, s *Scratch) {
 	if m == 0 || n == 0 || k == 0 {
 		zeroRows(m, n, c, ldc, accumulate)
 		return
@@ -71,7 +72,8 @@ func GemmTurnedLater(m, n, k int, a []float32, lda int, pb []float32, c []float3
 }
 
 // gemmLeft is GemmPlain by way of packed panels.
-func gemmLeft(m, n, k int, a []float32, lda int, pb []float32, depth int, c []float32, ldc int, accumulate bool, diag int, s *Scratch) {
+func gemmLeft(m, n, k int, a []float32, lda int, pb []float32, depth int, c []float32, ldc int, accumulate bool,
+	diag int, s *Scratch) {
 	for i := 0; i < m; i += cur.mr {
 		rows := min(cur.mr, m-i)
 		end := reach(k, i+rows+diag)
@@ -121,7 +123,8 @@ func GemmLater(m, n, k int, pa, pb []float32, depth int, c []float32, ldc int, d
 				cols = min(cols, diag/cur.nr*cur.nr-j)
 			}
 			if first < k {
-				tiledRow(rows, cols, k-first, pa[i*k+first*rows:], pb[j*depth+first*cur.nr:], depth*cur.nr, c[i*ldc+j:], ldc, true)
+				tiledRow(rows, cols, k-first, pa[i*k+first*rows:], pb[j*depth+first*cur.nr:], depth*cur.nr,
+					c[i*ldc+j:], ldc, true)
 			}
 			j += cols
 		}
@@ -131,6 +134,7 @@ func GemmLater(m, n, k int, pa, pb []float32, depth int, c []float32, ldc int, d
 func checkBand(name string, left bool, m, n, k int, a, pb []float32, depth int, c []float32, ldc int) {
 	panels := (n+cur.nr-1)/cur.nr - 1
 	if !left || k > depth || len(pb) < (panels*depth+k)*cur.nr || len(c) < (m-1)*ldc+n {
-		panic(fmt.Sprintf("simd: %s product %d×%d×%d on %d, %d (depth %d) and %d (ld %d) elements", name, m, n, k, len(a), len(pb), depth, len(c), ldc))
+		panic(fmt.Sprintf("simd: %s product %d×%d×%d on %d, %d (depth %d) and %d (ld %d) elements", name, m, n, k,
+			len(a), len(pb), depth, len(c), ldc))
 	}
 }

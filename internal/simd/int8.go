@@ -94,7 +94,8 @@ func (w *ColumnsInt8) Pack(j, n int, src []float32, ld int) {
 		return
 	}
 	if j+n > w.n || j%PanelBF16 != 0 || len(src) < (n-1)*ld+w.k {
-		panic(fmt.Sprintf("simd: rows %d to %d of int8 weights %d×%d from %d elements (ld %d)", j, j+n, w.n, w.k, len(src), ld))
+		panic(fmt.Sprintf("simd: rows %d to %d of int8 weights %d×%d from %d elements (ld %d)", j, j+n, w.n, w.k,
+			len(src), ld))
 	}
 	panels, first := up32(n)/PanelBF16, j/PanelBF16
 	clear(w.panel(first)[:panels*w.stride()])
@@ -102,7 +103,8 @@ func (w *ColumnsInt8) Pack(j, n int, src []float32, ld int) {
 	for i := range n {
 		at := i % PanelBF16
 		head := w.head[(first+i/PanelBF16)*headInt8:]
-		scale, sum := packRowInt8(w.panel(first + i/PanelBF16)[at/tileBF16*tileBF16*stepInt8+at%tileBF16*4:], src[i*ld:][:w.k])
+		scale, sum := packRowInt8(w.panel(first + i/PanelBF16)[at/tileBF16*tileBF16*stepInt8+at%tileBF16*4:],
+			src[i*ld:][:w.k])
 		head[at], head[PanelBF16+at] = scale, math.Float32frombits(uint32(sum))
 	}
 }
@@ -183,7 +185,8 @@ func (x *RowsInt8) Pack(r, n int, src []float32, ld int, s *Scratch) {
 		return
 	}
 	if r+n > x.m || len(src) < (n-1)*ld+x.k {
-		panic(fmt.Sprintf("simd: rows %d to %d of %d×%d int8 rows from %d elements (ld %d)", r, r+n, x.m, x.k, len(src), ld))
+		panic(fmt.Sprintf("simd: rows %d to %d of %d×%d int8 rows from %d elements (ld %d)", r, r+n, x.m, x.k,
+			len(src), ld))
 	}
 	for i := range n {
 		x.packRow(r+i, src[i*ld:][:x.k], s)

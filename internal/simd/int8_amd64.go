@@ -71,7 +71,8 @@ func (g *gemmInt8) columns(i, rows, j, end, run int, way *wayInt8) {
 		panels := min(group, up32(end-j)/PanelBF16)
 		for p := 0; p < g.steps; p += run {
 			for q := 0; q < panels; q += across {
-				g.call(i, rows, j+q*PanelBF16, min(end, j+min(q+across, panels)*PanelBF16), p, min(run, g.steps-p), q*down, way)
+				g.call(i, rows, j+q*PanelBF16, min(end, j+min(q+across, panels)*PanelBF16), p,
+					min(run, g.steps-p), q*down, way)
 			}
 		}
 	}
@@ -86,8 +87,9 @@ func (g *gemmInt8) call(i, rows, j, end, p, steps, at int, way *wayInt8) {
 		x: &g.x.row(i)[p*PanelRowsInt8*stepInt8], w: &g.w.panel(panel)[p*stepBytes], head: &g.w.head[panel*headInt8],
 		c: &g.c[i*g.ldc+j], scale: &g.x.scale[i],
 		scratch: &Grow(&g.s.tile, 2*stepBF16)[0], config: &tileConfig[0],
-		ldc: 4 * g.ldc, steps: steps, rows: rows, cols: cols, strideX: 2 * PanelRowsInt8 * stepInt8 * g.steps, strideW: g.w.stride(),
-		drain: (PanelRowsInt8 + turns - 1) / turns, fetch: (8 + down - 1) / down, four: 4 * g.w.stride(),
+		ldc: 4 * g.ldc, steps: steps, rows: rows, cols: cols, strideX: 2 * PanelRowsInt8 * stepInt8 * g.steps,
+		strideW: g.w.stride(),
+		drain:   (PanelRowsInt8 + turns - 1) / turns, fetch: (8 + down - 1) / down, four: 4 * g.w.stride(),
 		last: 1<<(end-j-(cols-1)*PanelBF16) - 1,
 	}
 	if steps < g.steps {

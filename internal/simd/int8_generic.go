@@ -8,9 +8,11 @@ import (
 var genericInt8 = int8Kernels{few: []fewInt8{fewInt8Generic}, top: topGeneric, split: splitGeneric, peak: goPeak}
 
 // fewInt8Generic is the product of one row.
-func fewInt8Generic(steps int, x *int16, step int, w *int8, head, c *float32, _ int, scale *float32, panels, stride int) {
+func fewInt8Generic(steps int, x *int16, step int, w *int8, head, c *float32, _ int, scale *float32,
+	panels, stride int) {
 	row := unsafe.Slice(x, (steps-1)*step/2+stepInt8)
-	bytes, heads, out := unsafe.Slice(w, panels*stride), unsafe.Slice(head, panels*headInt8), unsafe.Slice(c, panels*PanelBF16)
+	bytes, heads, out := unsafe.Slice(w, panels*stride), unsafe.Slice(head, panels*headInt8),
+		unsafe.Slice(c, panels*PanelBF16)
 	for q := range panels {
 		panel := bytes[q*stride:]
 		var sums [PanelBF16]int64

@@ -121,6 +121,7 @@ func mustFit(name string, dst []float32, size int, src []float32, across, k, ld 
 		rows, cols = k, across
 	}
 	if len(dst) < size || len(src) < (rows-1)*ld+cols {
-		panic(fmt.Sprintf("simd: pack %s of %d×%d (ld %d) from %d into %d elements", name, rows, cols, ld, len(src), len(dst)))
+		panic(fmt.Sprintf("simd: pack %s of %d×%d (ld %d) from %d into %d elements", name, rows, cols, ld,
+			len(src), len(dst)))
 	}
 }

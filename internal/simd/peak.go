@@ -28,7 +28,8 @@ var peakFrom [12]float32
 // peakGo: turns of 12 multiply-adds, each two instructions, on as many chains as hide their latency. They approach 2.
 func peakGo(turns int) {
 	x := &peakFrom
-	x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11 := x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11]
+	x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11 := x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8],
+		x[9], x[10], x[11]
 	a, b := float32(0.5), float32(1)
 	for range turns {
 		x0, x1, x2, x3 = float32(x0*a)+b, float32(x1*a)+b, float32(x2*a)+b, float32(x3*a)+b

@@ -18,7 +18,8 @@ func peaks() []PeakLoop {
 		out = append(out, PeakLoop{"vnni int8", 24 * 64 / 2 * 2, peakInt8VNNI})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
-		out = append(out, PeakLoop{"avx2 fp32", 24 * 8 * 2, peakFMAAVX2}, PeakLoop{"avx2 int8", 24 * 16 * 2, peakInt8AVX2})
+		out = append(out, PeakLoop{"avx2 fp32", 24 * 8 * 2, peakFMAAVX2},
+			PeakLoop{"avx2 int8", 24 * 16 * 2, peakInt8AVX2})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasAVXVNNI {
 		out = append(out, PeakLoop{"avxvnni int8", 24 * 32 / 2 * 2, peakInt8AVXVNNI})

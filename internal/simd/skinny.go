@@ -5,7 +5,8 @@ func SkinnyRows() int { return 2 * len(cur.skinny) }
 
 // GemmSkinny is Gemm with b transposed, a as it is, and m of at most SkinnyRows: the product of decoding, whose cost is
 // reading b once. It packs only the edges and gives the same bits.
-func GemmSkinny(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, accumulate bool, s *Scratch) {
+func GemmSkinny(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int,
+	accumulate bool, s *Scratch) {
 	if m == 0 || n == 0 {
 		return
 	}

@@ -95,7 +95,8 @@ func (x *AttnFew) SetQuery(i int, q View) {
 
 func (t *AttnTile) fewKeys(x *AttnFew, blocks int) {
 	a := &t.few.keys
-	*a = stretchKeys{q: &x.Q[0], logits: &x.Logits[0], ld: 2 * x.LdK, heads: x.Groups * x.Keys, steps: x.D / PanelBF16, count: blocks}
+	*a = stretchKeys{q: &x.Q[0], logits: &x.Logits[0], ld: 2 * x.LdK, heads: x.Groups * x.Keys, steps: x.D / PanelBF16,
+		count: blocks}
 	for b := range blocks {
 		a.k[b], a.next[b] = &x.K[b][0], x.after(b+2, blocks)
 	}
@@ -107,8 +108,8 @@ func (t *AttnTile) fewValues(x *AttnFew, b int, next [2]*uint16) {
 	if times%2 == 0 {
 		kernel, times = 1, times/2
 	}
-	*a = stretchValues{p: &x.Logits[b*BlockRows], acc: &x.Acc[0], ld: 2 * x.LdV, next: next, groups: x.Groups, pieces: x.DV / PanelBF16,
-		turns: times, count: min(x.Cols-b*BlockRows, 2*BlockRows), ldacc: 4 * x.DV}
+	*a = stretchValues{p: &x.Logits[b*BlockRows], acc: &x.Acc[0], ld: 2 * x.LdV, next: next, groups: x.Groups,
+		pieces: x.DV / PanelBF16, turns: times, count: min(x.Cols-b*BlockRows, 2*BlockRows), ldacc: 4 * x.DV}
 	for i := range 2 {
 		if a.v[i] = a.v[0]; i*BlockRows < a.count {
 			a.v[i] = &x.V[b+i][0]
@@ -120,14 +121,16 @@ func (t *AttnTile) fewValues(x *AttnFew, b int, next [2]*uint16) {
 // check panics where an operand is too short.
 func (x *AttnFew) check() {
 	rows := x.Groups * x.Keys * x.Queries
-	ok := rows > 0 && x.Cols > 0 && x.Cols <= TileCols && x.D > 0 && x.D%PanelBF16 == 0 && x.DV > 0 && x.DV%PanelBF16 == 0 &&
-		len(x.Q) >= rows*x.D && len(x.Logits) >= rows*TileCols && min(len(x.Top), len(x.Sum), len(x.Hi)) >= rows && len(x.Acc) >= rows*x.DV
+	ok := rows > 0 && x.Cols > 0 && x.Cols <= TileCols && x.D > 0 && x.D%PanelBF16 == 0 && x.DV > 0 &&
+		x.DV%PanelBF16 == 0 && len(x.Q) >= rows*x.D && len(x.Logits) >= rows*TileCols &&
+		min(len(x.Top), len(x.Sum), len(x.Hi)) >= rows && len(x.Acc) >= rows*x.DV
 	for b := 0; ok && b*BlockRows < x.Cols; b++ {
 		used := min(BlockRows, x.Cols-b*BlockRows)
 		ok = len(x.K[b]) >= (BlockRows-1)*x.LdK+x.Groups*x.Keys*x.D && len(x.V[b]) >= (used-1)*x.LdV+x.Groups*x.DV
 	}
 	if !ok {
-		panic(fmt.Sprintf("simd: attention of %d×%d×%d rows and %d positions (%d, %d): operands too short", x.Groups, x.Keys, x.Queries, x.Cols, x.D, x.DV))
+		panic(fmt.Sprintf("simd: attention of %d×%d×%d rows and %d positions (%d, %d): operands too short", x.Groups,
+			x.Keys, x.Queries, x.Cols, x.D, x.DV))
 	}
 }
 
@@ -137,7 +140,8 @@ func (t *AttnTile) JoinRows(x []float32, ldx int, y []float32, ldy, rows, cols i
 		return
 	}
 	if len(x) < (rows-1)*ldx+cols || len(y) < (rows-1)*ldy+cols || min(len(fx), len(fy)) < rows {
-		panic(fmt.Sprintf("simd: join %d×%d of %d (ld %d) and %d (ld %d) elements", rows, cols, len(x), ldx, len(y), ldy))
+		panic(fmt.Sprintf("simd: join %d×%d of %d (ld %d) and %d (ld %d) elements", rows, cols, len(x),
+			ldx, len(y), ldy))
 	}
 	if cur.join != nil && cols%16 == 0 {
 		t.few.join = joinArgs{&x[0], &y[0], &fx[0], &fy[0], 4 * ldx, 4 * ldy, rows, cols / 16}

@@ -6,8 +6,10 @@ var generic = kernels{
 	name:        "generic",
 	gemmKernels: genericGemm,
 	vectorKernels: vectorKernels{
-		add: addGeneric, scale: scaleGeneric, axpy: axpyGeneric, scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric, normGrad: normGradGeneric,
-		softmaxBack: softmaxBackGeneric, softmaxBack2: softmaxBack2Generic, rotateHeads: rotateHeadsGeneric, rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
+		add: addGeneric, scale: scaleGeneric, axpy: axpyGeneric, scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric,
+		normGrad:    normGradGeneric,
+		softmaxBack: softmaxBackGeneric, softmaxBack2: softmaxBack2Generic, rotateHeads: rotateHeadsGeneric,
+		rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
 		dot: dotGeneric, dot3: dot3Generic, sumSquares: sumSquaresGeneric, max: maxGeneric,
 		expSum: expSumGeneric, sigmoid: sigmoidGeneric, sigmoidGrad: sigmoidGradGeneric,
 		siluMul: siluMulGeneric, siluMulGrad: siluMulGradGeneric, adamw: adamwGeneric,

@@ -115,7 +115,8 @@ func Sweep(fsys FS, name string) {
 		if !ours {
 			rest, ours = strings.CutPrefix(n, "."+base)
 		}
-		if path := filepath.Join(dir, n); ours && temporary.MatchString(rest) && time.Since(touched(fsys, path)) > idle {
+		if path := filepath.Join(dir, n); ours && temporary.MatchString(rest) &&
+			time.Since(touched(fsys, path)) > idle {
 			_ = RemoveAll(fsys, path)
 		}
 	}

@@ -23,5 +23,6 @@ func free(name string) (int64, error) {
 
 // IsNoSpace reports whether err means a full volume or an exhausted quota.
 func IsNoSpace(err error) bool {
-	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, syscall.ENOSPC)
 }

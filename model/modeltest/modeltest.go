@@ -13,7 +13,8 @@ import (
 
 // Tiny is the shape that most tests use: two layers, and heads in groups.
 func Tiny(arch string, vocab, context int) model.Config {
-	return model.Config{Arch: arch, Vocab: vocab, Context: context, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}
+	return model.Config{Arch: arch, Vocab: vocab, Context: context, Layers: 2, Dim: 16, Heads: 4,
+		KVHeads: 2, HeadDim: 4}
 }
 
 // New completes a configuration and builds it on d, with weights drawn from a seed.

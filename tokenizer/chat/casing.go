@@ -12,7 +12,8 @@ import (
 // casings map a text as Python's str does: by Unicode's full mappings, in which one character may become several (ß is
 // SS in capitals), and with the form of sigma that ends a word. No text becomes more than three times as long.
 var casings = map[string]func(string) string{
-	"upper": upper, "lower": lower, "capitalize": capitalize, "title": title, "casefold": casefold, "swapcase": swapcase,
+	"upper": upper, "lower": lower, "capitalize": capitalize, "title": title, "casefold": casefold,
+	"swapcase": swapcase,
 }
 
 const mostCased = 3 // bytes that a mapping makes of one

@@ -17,11 +17,16 @@ var filters map[string]filterFunc
 
 func init() { // map refers to filters
 	filters = map[string]filterFunc{
-		"tojson": toJSON, "regex_replace": regexReplace, "indent": indent, "unique": unique, "reverse": reversed, "join": joinFilter,
-		"default": fallback, "d": fallback, "dictsort": dictSort, "sort": sorted, "round": round, "int": toInt, "float": toFloat,
-		"map": mapFilter, "list": toList, "items": itemsFilter, "first": first, "last": last, "sum": sum, "abs": absolute, "batch": batch,
-		"length": lengthFilter, "count": lengthFilter, "attr": attrFilter, "format": formatFilter, "center": centered, "groupby": groupBy,
-		"upper": caseFilter("upper", upper), "lower": caseFilter("lower", lower), "title": caseFilter("title", filterTitle),
+		"tojson": toJSON, "regex_replace": regexReplace, "indent": indent, "unique": unique, "reverse": reversed,
+		"join":    joinFilter,
+		"default": fallback, "d": fallback, "dictsort": dictSort, "sort": sorted, "round": round, "int": toInt,
+		"float": toFloat,
+		"map":   mapFilter, "list": toList, "items": itemsFilter, "first": first, "last": last, "sum": sum,
+		"abs": absolute, "batch": batch,
+		"length": lengthFilter, "count": lengthFilter, "attr": attrFilter, "format": formatFilter, "center": centered,
+		"groupby": groupBy,
+		"upper":   caseFilter("upper", upper), "lower": caseFilter("lower", lower),
+		"title":      caseFilter("title", filterTitle),
 		"capitalize": caseFilter("capitalize", capitalize), "truncate": truncate, "wordcount": wordCount,
 		"max": extreme("max", ">"), "min": extreme("min", "<"),
 		"select": chosen("select", true, false), "reject": chosen("reject", false, false),

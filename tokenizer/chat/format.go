@@ -122,7 +122,8 @@ func (f formatSpec) number(prefix, digits string, negative bool) string {
 // grouped puts separators between the digits before a point. Zeros that fill up to a width are separated too.
 func (f formatSpec) grouped(digits string, width int) string {
 	whole, rest := digits, ""
-	if i := strings.IndexFunc(digits, func(r rune) bool { return !unicode.Is(unicode.ASCII_Hex_Digit, r) || r == 'e' && f.verb != 'x' }); i >= 0 {
+	if i := strings.IndexFunc(digits,
+		func(r rune) bool { return !unicode.Is(unicode.ASCII_Hex_Digit, r) || r == 'e' && f.verb != 'x' }); i >= 0 {
 		whole, rest = digits[:i], digits[i:]
 	}
 	if whole == "" { // inf or nan
@@ -166,7 +167,8 @@ func (f formatSpec) value(v any) string {
 		if f.precision >= 0 {
 			fail("format: an integer with a precision")
 		}
-		if f.verb == 'c' && f.sign != 0 || f.comma == "," && strings.IndexByte("boxXcn", f.verb) >= 0 || f.comma != "" && (f.verb == 'c' || f.verb == 'n') {
+		if f.verb == 'c' && f.sign != 0 || f.comma == "," && strings.IndexByte("boxXcn", f.verb) >= 0 ||
+			f.comma != "" && (f.verb == 'c' || f.verb == 'n') {
 			fail("format: an integer as %q with a sign or with separators", string(rune(f.verb)))
 		}
 		return f.integer(n)

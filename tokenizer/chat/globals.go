@@ -8,8 +8,9 @@ import (
 
 // globals are the functions that a template can call.
 var globals = &scope{vars: map[string]any{
-	"range":           &function{name: "range", call: rangeOf},
-	"namespace":       &function{name: "namespace", call: func(_ *run, p params) any { return &namespace{dictOf("namespace", p)} }},
+	"range": &function{name: "range", call: rangeOf},
+	"namespace": &function{name: "namespace",
+		call: func(_ *run, p params) any { return &namespace{dictOf("namespace", p)} }},
 	"dict":            &function{name: "dict", call: func(_ *run, p params) any { return dictOf("dict", p) }},
 	"raise_exception": &function{name: "raise_exception", call: raise},
 	"strftime_now":    &function{name: "strftime_now", call: strftimeNow},
@@ -76,8 +77,10 @@ func raise(_ *run, p params) any {
 
 // directives are the strftime directives that templates use, in Go's layout notation.
 var directives = map[byte]string{
-	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'd': "02", 'e': "_2", 'H': "15", 'I': "03", 'j': "002", 'm': "01", 'M': "04",
-	'p': "PM", 'S': "05", 'y': "06", 'Y': "2006", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06",
+	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'd': "02", 'e': "_2", 'H': "15", 'I': "03", 'j': "002",
+	'm': "01", 'M': "04",
+	'p': "PM", 'S': "05", 'y': "06", 'Y': "2006", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05",
+	'D': "01/02/06",
 }
 
 // strftimeNow formats the date with a C format string.

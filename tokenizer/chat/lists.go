@@ -334,7 +334,8 @@ func parseInt(s string, base int) (int, bool) {
 	}
 	prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]
 	s = strings.TrimPrefix(s, prefix)
-	if strings.HasPrefix(s, "_") && prefix == "" || strings.HasSuffix(s, "_") || strings.Contains(s, "__") || strings.ContainsAny(s, "+-") {
+	if strings.HasPrefix(s, "_") && prefix == "" || strings.HasSuffix(s, "_") || strings.Contains(s, "__") ||
+		strings.ContainsAny(s, "+-") {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(sign+strings.ReplaceAll(s, "_", ""), base, 64)
@@ -344,7 +345,8 @@ func parseInt(s string, base int) (int, bool) {
 // parseFloat reads a number as Python's float does.
 func parseFloat(s string) (float64, bool) {
 	s = strings.TrimFunc(s, isSpace)
-	if strings.ContainsAny(s, "xXpP") || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
+	if strings.ContainsAny(s, "xXpP") || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") ||
+		strings.Contains(s, "__") {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)

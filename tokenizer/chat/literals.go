@@ -10,7 +10,8 @@ import (
 
 // simpleEscapes are the escapes of one character.
 var simpleEscapes = map[byte]string{
-	'n': "\n", 't': "\t", 'r': "\r", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", '\\': "\\", '\'': "'", '"': `"`, '\n': "",
+	'n': "\n", 't': "\t", 'r': "\r", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", '\\': "\\", '\'': "'",
+	'"': `"`, '\n': "",
 }
 
 // unescape reads Python's escapes in the inside of a quoted text. jinja2 writes characters beyond ASCII as escapes

@@ -43,7 +43,8 @@ func Load(read func(name string, limit int64) ([]byte, error)) (*Template, error
 }
 
 // readConfig returns the file's template, and the special tokens under the names that templates use.
-func readConfig(read func(string, int64) ([]byte, error)) (template json.RawMessage, tokens map[string]string, err error) {
+func readConfig(read func(string, int64) ([]byte, error)) (template json.RawMessage,
+	tokens map[string]string, err error) {
 	tokens = map[string]string{}
 	b, err := read(configFile, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +57,8 @@ func readConfig(read func(string, int64) ([]byte, error)) (template json.RawMess
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range []string{"bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token"} {
+	for _, name := range []string{"bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token",
+		"mask_token"} {
 		var text string
 		var object struct{ Content string }
 		if json.Unmarshal(m[name], &text) == nil && text != "" {

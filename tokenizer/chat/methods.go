@@ -31,33 +31,52 @@ var textMethods map[string]textMethod
 
 func init() { // join and replace refer to filters, which refer to methods
 	textMethods = map[string]textMethod{
-		"strip":        {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimFunc) }},
-		"lstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimLeftFunc) }},
-		"rstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimRightFunc) }},
-		"startswith":   {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasPrefix) }},
-		"endswith":     {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasSuffix) }},
-		"find":         {1, bounded, func(_ *run, s string, a []any) any { return found(s, a, strings.Index) }},
-		"rfind":        {1, bounded, func(_ *run, s string, a []any) any { return found(s, a, strings.LastIndex) }},
-		"index":        {1, bounded, func(_ *run, s string, a []any) any { return mustFind(found(s, a, strings.Index)) }},
-		"rindex":       {1, bounded, func(_ *run, s string, a []any) any { return mustFind(found(s, a, strings.LastIndex)) }},
-		"count":        {1, bounded, countText},
-		"removeprefix": {1, onePart, func(_ *run, s string, a []any) any { return strings.TrimPrefix(s, textOf("removeprefix", a[0])) }},
-		"removesuffix": {1, onePart, func(_ *run, s string, a []any) any { return strings.TrimSuffix(s, textOf("removesuffix", a[0])) }},
-		"split":        {0, splitter, func(_ *run, s string, a []any) any { return split(s, a[0], a[1], false) }},
-		"rsplit":       {0, splitter, func(_ *run, s string, a []any) any { return split(s, a[0], a[1], true) }},
-		"splitlines":   {0, []string{"keepends"}, func(_ *run, s string, a []any) any { return splitLines(s, truth(a[0])) }},
-		"partition":    {1, onePart, func(_ *run, s string, a []any) any { return partition(s, a[0], false) }},
-		"rpartition":   {1, onePart, func(_ *run, s string, a []any) any { return partition(s, a[0], true) }},
-		"replace":      {2, []string{"", "", "count"}, func(r *run, s string, a []any) any { return r.replaced(s, a) }},
-		"join":         {1, onePart, func(r *run, s string, a []any) any { return r.joined(toJoin(a[0]), s, true) }},
-		"zfill":        {1, onePart, func(_ *run, s string, a []any) any { return zeroFill(s, a[0]) }},
-		"ljust":        {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '<', a) }},
-		"rjust":        {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '>', a) }},
-		"center":       {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '^', a) }},
-		"isdigit":      plain(func(s string) any { return every(s, isDigit) }),
-		"isdecimal":    plain(func(s string) any { return every(s, unicode.IsDigit) }),
-		"isnumeric":    plain(func(s string) any { return every(s, unicode.IsNumber) }),
-		"isalpha":      plain(func(s string) any { return every(s, unicode.IsLetter) }),
+		"strip": {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimFunc) }},
+		"lstrip": {0, onePart, func(_ *run, s string,
+			a []any) any {
+			return strip(s, a[0], strings.TrimLeftFunc)
+		}},
+		"rstrip": {0, onePart, func(_ *run, s string,
+			a []any) any {
+			return strip(s, a[0], strings.TrimRightFunc)
+		}},
+		"startswith": {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasPrefix) }},
+		"endswith":   {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasSuffix) }},
+		"find":       {1, bounded, func(_ *run, s string, a []any) any { return found(s, a, strings.Index) }},
+		"rfind":      {1, bounded, func(_ *run, s string, a []any) any { return found(s, a, strings.LastIndex) }},
+		"index": {1, bounded, func(_ *run, s string,
+			a []any) any {
+			return mustFind(found(s, a, strings.Index))
+		}},
+		"rindex": {1, bounded, func(_ *run, s string,
+			a []any) any {
+			return mustFind(found(s, a, strings.LastIndex))
+		}},
+		"count": {1, bounded, countText},
+		"removeprefix": {1, onePart, func(_ *run, s string,
+			a []any) any {
+			return strings.TrimPrefix(s, textOf("removeprefix", a[0]))
+		}},
+		"removesuffix": {1, onePart, func(_ *run, s string,
+			a []any) any {
+			return strings.TrimSuffix(s, textOf("removesuffix", a[0]))
+		}},
+		"split":  {0, splitter, func(_ *run, s string, a []any) any { return split(s, a[0], a[1], false) }},
+		"rsplit": {0, splitter, func(_ *run, s string, a []any) any { return split(s, a[0], a[1], true) }},
+		"splitlines": {0, []string{"keepends"},
+			func(_ *run, s string, a []any) any { return splitLines(s, truth(a[0])) }},
+		"partition":  {1, onePart, func(_ *run, s string, a []any) any { return partition(s, a[0], false) }},
+		"rpartition": {1, onePart, func(_ *run, s string, a []any) any { return partition(s, a[0], true) }},
+		"replace":    {2, []string{"", "", "count"}, func(r *run, s string, a []any) any { return r.replaced(s, a) }},
+		"join":       {1, onePart, func(r *run, s string, a []any) any { return r.joined(toJoin(a[0]), s, true) }},
+		"zfill":      {1, onePart, func(_ *run, s string, a []any) any { return zeroFill(s, a[0]) }},
+		"ljust":      {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '<', a) }},
+		"rjust":      {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '>', a) }},
+		"center":     {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '^', a) }},
+		"isdigit":    plain(func(s string) any { return every(s, isDigit) }),
+		"isdecimal":  plain(func(s string) any { return every(s, unicode.IsDigit) }),
+		"isnumeric":  plain(func(s string) any { return every(s, unicode.IsNumber) }),
+		"isalpha":    plain(func(s string) any { return every(s, unicode.IsLetter) }),
 		"isalnum": plain(func(s string) any {
 			return every(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) })
 		}),
@@ -78,7 +97,8 @@ var otherTextMethods = strings.Fields("encode expandtabs format_map isidentifier
 func isMutating(v any, name string) bool {
 	switch v.(type) {
 	case list:
-		return slices.Contains([]string{"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"}, name)
+		return slices.Contains([]string{"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"},
+			name)
 	case *dict:
 		return slices.Contains([]string{"clear", "pop", "popitem", "setdefault", "update"}, name)
 	}
@@ -194,7 +214,8 @@ func atEnd(s string, a []any, has func(string, string) bool) bool {
 		parts = tuple{a[0]}
 	}
 	part, _, inside := window(s, a[1], a[2])
-	return slices.ContainsFunc(parts, func(x any) bool { return has(part, textOf("startswith or endswith", x)) && inside })
+	return slices.ContainsFunc(parts,
+		func(x any) bool { return has(part, textOf("startswith or endswith", x)) && inside })
 }
 
 // found is the index of a text within bounds, in characters; -1 if it is not there.
@@ -230,11 +251,14 @@ func countText(_ *run, s string, a []any) any {
 // raisedDigits are digits that are not decimal: raised, lowered, in circles and the like.
 var raisedDigits = &unicode.RangeTable{
 	R16: []unicode.Range16{
-		{0xb2, 0xb3, 1}, {0xb9, 0xb9, 1}, {0x1369, 0x1371, 1}, {0x19da, 0x19da, 1}, {0x2070, 0x2070, 1}, {0x2074, 0x2079, 1},
-		{0x2080, 0x2089, 1}, {0x2460, 0x2468, 1}, {0x2474, 0x247c, 1}, {0x2488, 0x2490, 1}, {0x24ea, 0x24ea, 1}, {0x24f5, 0x24fd, 1},
+		{0xb2, 0xb3, 1}, {0xb9, 0xb9, 1}, {0x1369, 0x1371, 1}, {0x19da, 0x19da, 1}, {0x2070, 0x2070, 1},
+		{0x2074, 0x2079, 1},
+		{0x2080, 0x2089, 1}, {0x2460, 0x2468, 1}, {0x2474, 0x247c, 1}, {0x2488, 0x2490, 1}, {0x24ea, 0x24ea, 1},
+		{0x24f5, 0x24fd, 1},
 		{0x24ff, 0x24ff, 1}, {0x2776, 0x277e, 1}, {0x2780, 0x2788, 1}, {0x278a, 0x2792, 1},
 	},
-	R32:         []unicode.Range32{{0x10a40, 0x10a43, 1}, {0x10e60, 0x10e68, 1}, {0x11052, 0x1105a, 1}, {0x1f100, 0x1f10a, 1}},
+	R32: []unicode.Range32{{0x10a40, 0x10a43, 1}, {0x10e60, 0x10e68, 1}, {0x11052, 0x1105a, 1},
+		{0x1f100, 0x1f10a, 1}},
 	LatinOffset: 2,
 }
 

@@ -168,7 +168,8 @@ func floats(op string, x, y float64) any {
 	switch {
 	case x == 0 && y < 0:
 		fail("zero cannot be raised to a negative power")
-	case math.IsNaN(z) && !math.IsNaN(x) && !math.IsNaN(y) || math.IsInf(z, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0):
+	case math.IsNaN(z) && !math.IsNaN(x) && !math.IsNaN(y) || math.IsInf(z, 0) && !math.IsInf(x, 0) &&
+		!math.IsInf(y, 0):
 		fail("%v ** %v is not a number", x, y)
 	}
 	return z

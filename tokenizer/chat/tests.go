@@ -70,7 +70,8 @@ func lookup(v any) string {
 var isTest, isFilter func(name string) bool
 
 func init() {
-	for op, names := range map[string][]string{"==": {"==", "eq", "equalto"}, "!=": {"!=", "ne"}, "<": {"<", "lt", "lessthan"}, "<=": {"<=", "le"},
+	for op, names := range map[string][]string{"==": {"==", "eq", "equalto"}, "!=": {"!=", "ne"},
+		"<": {"<", "lt", "lessthan"}, "<=": {"<=", "le"},
 		">": {">", "gt", "greaterthan"}, ">=": {">=", "ge"}, "in": {"in"}} {
 		for _, name := range names {
 			tests[name] = test{1, func(r *run, v, other any) bool { return r.compares(op, v, other) }}

@@ -71,7 +71,8 @@ func main() {
 	if *list {
 		return
 	}
-	fmt.Printf("%d bugs: %d killed, %d survived, %d ran out of time, %d could not be planted\n", len(bugs), killed, lived, late, lost)
+	fmt.Printf("%d bugs: %d killed, %d survived, %d ran out of time, %d could not be planted\n", len(bugs), killed,
+		lived, late, lost)
 	switch {
 	case lost > 0:
 		os.Exit(2)

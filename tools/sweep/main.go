@@ -192,7 +192,8 @@ func (s *sweep) visit(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		s.binary(n)
 	case *ast.CallExpr:
-		if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "min" || f.Name == "max") && len(n.Args) == 2 && n.Ellipsis == 0 {
+		if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "min" || f.Name == "max") && len(n.Args) == 2 &&
+			n.Ellipsis == 0 {
 			a, b := s.add("pick", n, "first"), s.add("pick", n, "second")
 			if a >= 0 && b >= 0 {
 				s.replace(f.Pos(), f.End(), "sweep_"+f.Name)
@@ -214,7 +215,8 @@ func (s *sweep) visit(n ast.Node) bool {
 }
 
 // names of the functions that stand for operators.
-var names = map[token.Token]string{token.LSS: "lss", token.LEQ: "leq", token.GTR: "gtr", token.GEQ: "geq", token.ADD: "add", token.SUB: "sub"}
+var names = map[token.Token]string{token.LSS: "lss", token.LEQ: "leq", token.GTR: "gtr", token.GEQ: "geq",
+	token.ADD: "add", token.SUB: "sub"}
 
 func (s *sweep) binary(n *ast.BinaryExpr) {
 	switch n.Op {
@@ -293,7 +295,8 @@ func (s *sweep) add(kind string, n ast.Node, what string) int {
 		return -1
 	}
 	text := strings.Join(strings.Fields(string(s.src[p.Offset:s.set.Position(n.End()).Offset])), " ")
-	s.changes = append(s.changes, change{kind, filepath.Base(p.Filename), p.Line, strings.TrimSpace(what + " " + text[:min(len(text), 120)])})
+	s.changes = append(s.changes, change{kind, filepath.Base(p.Filename), p.Line,
+		strings.TrimSpace(what + " " + text[:min(len(text), 120)])})
 	return len(s.changes) - 1
 }
 

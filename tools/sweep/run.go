@@ -190,7 +190,8 @@ func (s *sweep) build(tmp, binary, pkg, name string) (message string, err error)
 	if err := os.WriteFile(overlay, b.Bytes(), 0o600); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", overlay, "-o", binary, pkg).CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", overlay, "-o", binary,
+		pkg).CombinedOutput()
 	return string(out), err
 }
 

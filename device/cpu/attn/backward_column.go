@@ -162,7 +162,8 @@ func (c *column) sumFull() {
 		turned := c.turned(&c.queryPack, m, c.nq)
 		simd.GemmLater(c.D, c.width, c.nq, turned, c.dsB[m], c.nq, c.dk[key][c.from:], keyTile, c.diag())
 		k := c.rowsAt(c.k[key], c.from)
-		simd.GemmPlain(c.nq, c.D, c.width, c.dsA[m], keyTile, k, c.nk, dq[m*c.tall*c.D:], c.D, !first, c.diag(), c.on.scratch)
+		simd.GemmPlain(c.nq, c.D, c.width, c.dsA[m], keyTile, k, c.nk, dq[m*c.tall*c.D:], c.D, !first,
+			c.diag(), c.on.scratch)
 	}
 }
 

@@ -32,7 +32,8 @@ func (q *queries) attendInPlace(k0, nk, from, to int, x *kv) {
 			s.Acc, s.LdAcc, s.DV = acc, q.ld, q.DV
 		}
 		q.on.tile.Soften(s)
-		simd.GemmPlain(q.nq, q.DV, width, logits, keyTile, q.rowsAt(x.values, from), nk, acc, q.ld, q.any, diag, q.on.scratch)
+		simd.GemmPlain(q.nq, q.DV, width, logits, keyTile, q.rowsAt(x.values, from), nk, acc, q.ld, q.any,
+			diag, q.on.scratch)
 	}
 }
 
@@ -122,7 +123,8 @@ func (c *column) sumInPlace() {
 		q := c.queriesB(&c.queryPack, m, c.nq)
 		simd.GemmTurnedLater(c.width, c.D, c.nq, ds[m], keyTile, q, c.dk[key][c.from*c.D:], c.D, c.diag())
 		k := c.rowsAt(c.k[key], c.from)
-		simd.GemmPlain(c.nq, c.D, c.width, ds[m], keyTile, k, c.nk, dq[m*c.tall*c.D:], c.D, !first, c.diag(), c.on.scratch)
+		simd.GemmPlain(c.nq, c.D, c.width, ds[m], keyTile, k, c.nk, dq[m*c.tall*c.D:], c.D, !first,
+			c.diag(), c.on.scratch)
 	}
 }
 

@@ -139,7 +139,8 @@ func (q *queries) attendFull(k0, nk, from, to int, x *kv) {
 	q.softmax(k0, nk, from, to)
 	for m := range q.maps {
 		p, acc := q.logits[m*q.nq*keyTile:], q.acc[m*q.nq*q.ld:]
-		simd.GemmPlain(q.nq, q.DV, width, p, keyTile, q.rowsAt(x.values, from), nk, acc, q.ld, q.any, diag, q.on.scratch)
+		simd.GemmPlain(q.nq, q.DV, width, p, keyTile, q.rowsAt(x.values, from), nk, acc, q.ld, q.any,
+			diag, q.on.scratch)
 	}
 }
 

@@ -217,7 +217,8 @@ func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64
 // takes rejects geometry that no GPU supports, and a wrong number of parameters.
 func takes(d *Driver, f cu.Func, grid, block cu.Dim, params int) error {
 	name, threads := d.names[f-1], block.X*block.Y*block.Z
-	if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || grid.X > 1<<31-1 || grid.Y > 65535 || grid.Z > 65535 || threads < 1 || threads > 1024 {
+	if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || grid.X > 1<<31-1 || grid.Y > 65535 || grid.Z > 65535 || threads < 1 ||
+		threads > 1024 {
 		return fmt.Errorf("kernel %s: grid %v of blocks %v", name, grid, block)
 	}
 	if want, ok := d.Params[name]; d.Params != nil && (!ok || want != params) {

@@ -69,7 +69,8 @@ type floatTile struct {
 func (k floatTile) emit() {
 	lo, nr := k.regs-2, 2*k.lanes // lo: masks, in the registers that later hold A's element
 	k.text(fmt.Sprintf("%s%dx", k.kind.name, k.rows), 0, 65)
-	for _, arg := range [][2]string{{"a+8", "R11"}, {"stride+16", "R8"}, {"b+24", "R12"}, {"c+40", "DI"}, {"ldc+48", "R9"}, {"cols+56", "R13"}} {
+	for _, arg := range [][2]string{{"a+8", "R11"}, {"stride+16", "R8"}, {"b+24", "R12"}, {"c+40", "DI"},
+		{"ldc+48", "R9"}, {"cols+56", "R13"}} {
 		k.op("MOVQ", arg[0]+"(FP)", arg[1])
 	}
 	k.op("SHLQ", "$2", "R8")

@@ -33,15 +33,18 @@ func splitHalves(b *body, up, low, x string) {
 }
 
 // narrowOp exists in a third form: the processor's own conversion, which takes subnormal numbers for 0.
-var narrowOp = vecOp{name: "narrow", params: "dst:h,src", unroll: 4, body: func(b *body) { b.store("dst", b.load("src")) }}
+var narrowOp = vecOp{name: "narrow", params: "dst:h,src", unroll: 4,
+	body: func(b *body) { b.store("dst", b.load("src")) }}
 
 // bf16Ops are those kernels of vecOps that also exist on slices of bfloat16, with the processor's own conversion: what
 // they read and write is half as much, and no float32 is put down in between. So does AdamW on parameters cut into
 // halves.
 func bf16Ops() (all []vecOp) {
 	params := map[string]string{
-		"add": "dst:h,a:h,b:h,ahead:i", "scaleMul": "dst:h,alpha:f,a:h,b", "mulAxpy": "y,alpha:f,a:h,b:h", "normGrad": "dx:h,dy:h,w,x:h,p:f,q:f,ahead:i",
-		"rotateHeads": "x:h,cos,sin,sign:f,ahead:i", "rotatePairs": "x:h,cos,sin,sign:f,ahead:i", "dot3": "a:h,b,c:h,ahead:i", "sumSquares": "x:h",
+		"add": "dst:h,a:h,b:h,ahead:i", "scaleMul": "dst:h,alpha:f,a:h,b", "mulAxpy": "y,alpha:f,a:h,b:h",
+		"normGrad":    "dx:h,dy:h,w,x:h,p:f,q:f,ahead:i",
+		"rotateHeads": "x:h,cos,sin,sign:f,ahead:i", "rotatePairs": "x:h,cos,sin,sign:f,ahead:i",
+		"dot3": "a:h,b,c:h,ahead:i", "sumSquares": "x:h",
 		"expSum":  "dst:h,src,scale:f,shift:f",
 		"siluMul": "dst:h,g:h,u:h,ahead:i", "siluMulGrad": "dg:h,du:h,y:h,dy:h,g:h,u:h,ahead:i",
 	}
@@ -51,9 +54,10 @@ func bf16Ops() (all []vecOp) {
 			all = append(all, o)
 		}
 	}
-	return append(all, vecOp{name: "adamwSplit", params: "up:h,low:h,m,v,g,s:p", unroll: 1, flush: true, body: func(b *body) {
-		p := joinHalves(b, "up", "low")
-		updateAdamW(b, p)
-		splitHalves(b, "up", "low", p)
-	}})
+	return append(all, vecOp{name: "adamwSplit", params: "up:h,low:h,m,v,g,s:p", unroll: 1, flush: true,
+		body: func(b *body) {
+			p := joinHalves(b, "up", "low")
+			updateAdamW(b, p)
+			splitHalves(b, "up", "low", p)
+		}})
 }

@@ -31,7 +31,8 @@ func int8Name(rows, group int) string {
 // its head, DI C, R12 the rows' scales, R11 panels left, R13 the stride from a panel to the next.
 func fewInt8Begin(a *asm, rows, group, frame int) {
 	a.text(int8Name(rows, group), frame, 80)
-	loadArgs(a, "step+16", "R9", "w+24", "BX", "head+32", "R10", "c+40", "DI", "scale+56", "R12", "panels+64", "R11", "stride+72", "R13")
+	loadArgs(a, "step+16", "R9", "w+24", "BX", "head+32", "R10", "c+40", "DI", "scale+56", "R12", "panels+64", "R11",
+		"stride+72", "R13")
 	a.op("MOVQ", "R9", "R8")
 	a.op("SHRQ", "$1", "R8")
 }

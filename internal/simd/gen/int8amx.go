@@ -52,9 +52,11 @@ func newInt8Tiles(a *asm, way string, narrow bool) *int8Tiles {
 	configTiles(a, k.p.at("config"))
 	k.panel, k.nextPanel, k.line = a.take(k.p, "w", "BX"), a.hold("AX", "next panel of W"), a.hold("R10", "64")
 	k.c, k.ldc, k.ldc16 = a.hold("R11", "tile of C"), a.take(k.p, "ldc", "R12"), a.hold("R13", "16 rows of C")
-	k.x, k.w, k.steps, k.temp = a.hold("SI", "step of x"), a.hold("R9", "step of W"), a.hold("CX", "steps left"), a.hold("R8", "temporary")
+	k.x, k.w, k.steps, k.temp = a.hold("SI", "step of x"), a.hold("R9", "step of W"), a.hold("CX", "steps left"),
+		a.hold("R8", "temporary")
 	k.left, k.sums, k.place = a.hold("R14", "rows to write"), a.hold("R15", "their sums"), a.hold("DX", "where they go")
-	k.scale, k.scales, k.columns = a.hold("BP", "scales of rows"), a.vecs(28, 2, "scales of columns"), []*reg{a.hold("K1", "columns"), a.hold("K2", "columns")}
+	k.scale, k.scales, k.columns = a.hold("BP", "scales of rows"), a.vecs(28, 2, "scales of columns"),
+		[]*reg{a.hold("K1", "columns"), a.hold("K2", "columns")}
 	k.low8, k.c256, k.drained = a.vec(31, "255"), a.vec(30, "256"), a.vecs(0, 6, "rows of sums")
 	k.acc, k.factors, k.weights = a.tmms(0, 4, "sums"), a.tmms(4, 2, "x"), a.tmms(6, 2, "W")
 	return k
@@ -284,7 +286,8 @@ func (k *int8Tiles) prefetchStreams() {
 		stride := k.temp
 		k.mov(k.p.at("strideW"), stride)
 		for half := range 2 {
-			for _, at := range []operand{mem(k.nextPanel), indexed(k.nextPanel, stride, 1), indexed(k.nextPanel, stride, 2)} {
+			for _, at := range []operand{mem(k.nextPanel), indexed(k.nextPanel, stride, 1),
+				indexed(k.nextPanel, stride, 2)} {
 				k.op("PREFETCHT1", at)
 			}
 			if half == 0 {

@@ -8,8 +8,10 @@ var avxVNNI = isa{tag: "AVXVNNI", file: "avxvnni", lanes: 8, reg: "Y", regs: 16}
 // dotBytes: Y[dst] += products of four bytes each, unsigned ones of Y[x] with signed ones of Y[w]. The assembler knows
 // only AVX-512's form.
 func dotBytes(dst, x, w int) macro {
-	code := []byte{0xC4, byte(1-dst>>3)<<7 | 1<<6 | byte(1-w>>3)<<5 | 2, byte(^x&15)<<3 | 1<<2 | 1, 0x50, 0xC0 | byte(dst&7)<<3 | byte(w&7)}
-	return raw(fmt.Sprintf("VPDPBUSD_Y%d_Y%d_Y%d", w, x, dst), code, fmt.Sprintf("{vex} vpdpbusd ymm%d, ymm%d, ymm%d", dst, x, w))
+	code := []byte{0xC4, byte(1-dst>>3)<<7 | 1<<6 | byte(1-w>>3)<<5 | 2, byte(^x&15)<<3 | 1<<2 | 1, 0x50,
+		0xC0 | byte(dst&7)<<3 | byte(w&7)}
+	return raw(fmt.Sprintf("VPDPBUSD_Y%d_Y%d_Y%d", w, x, dst), code,
+		fmt.Sprintf("{vex} vpdpbusd ymm%d, ymm%d, ymm%d", dst, x, w))
 }
 
 // avxFew is few with AVX-VNNI: a part of a panel's columns at a time, all of them for one row, a tile for two, 8 for

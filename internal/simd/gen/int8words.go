@@ -23,7 +23,8 @@ func newWordFew(a *asm, rows int) wordFew {
 
 func (k wordFew) emit() {
 	k.text(int8Name(k.rows, 1), 64*k.rows*k.vecs+8, 80)
-	loadArgs(k.asm, "step+16", "R8", "w+24", "BX", "head+32", "R15", "c+40", "DI", "scale+56", "R12", "panels+64", "R14", "stride+72", "R13")
+	loadArgs(k.asm, "step+16", "R8", "w+24", "BX", "head+32", "R15", "c+40", "DI", "scale+56", "R12", "panels+64",
+		"R14", "stride+72", "R13")
 	k.mark("panel")
 	k.op("XORL", "R11", "R11") // which columns
 	k.mark("part")

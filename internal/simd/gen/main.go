@@ -39,8 +39,10 @@ func main() {
 func generate() map[string][]byte {
 	files := map[string][]byte{"args.go": argsFile(), "peak_amd64.s": peakFile(),
 		"gemm_amx_amd64.s": amxFile(), "bf16_amd64.s": bf16File(),
-		"attn_amd64.s": attnFile(), "attn_avx2_amd64.s": softFile(), "stretch_amd64.s": stretchFile(), "fetch_amd64.s": fetchFile(),
-		"int8_amx_amd64.s": int8AMXFile(), "int8_vnni_amd64.s": int8File(vnni), "int8_avx2_amd64.s": int8File(avx2), "int8_avxvnni_amd64.s": int8File(avxVNNI)}
+		"attn_amd64.s": attnFile(), "attn_avx2_amd64.s": softFile(), "stretch_amd64.s": stretchFile(),
+		"fetch_amd64.s":    fetchFile(),
+		"int8_amx_amd64.s": int8AMXFile(), "int8_vnni_amd64.s": int8File(vnni), "int8_avx2_amd64.s": int8File(avx2),
+		"int8_avxvnni_amd64.s": int8File(avxVNNI)}
 	maps.Copy(files, declarations())
 	for _, i := range []isa{avx512, avx2} {
 		files["vector_"+i.file+"_amd64.s"] = vectorFile(i)
@@ -48,9 +50,11 @@ func generate() map[string][]byte {
 		files["gemm_"+i.file+"_amd64.s"] = gemmFile(i)
 	}
 	files["vector_neon_arm64.s"], files["gemm_neon_arm64.s"] = vectorFile(neon), neonGemmFile()
-	files["few_neon_arm64.s"], files["int8_neon_arm64.s"], files["int8_sdot_arm64.s"] = neonFewFile(), neonInt8File(neon), neonInt8File(dotARM)
+	files["few_neon_arm64.s"], files["int8_neon_arm64.s"], files["int8_sdot_arm64.s"] = neonFewFile(),
+		neonInt8File(neon), neonInt8File(dotARM)
 	files["int8_smmla_arm64.s"] = neonInt8File(matrixARM)
-	files["bf16_neon_arm64.s"], files["peak_neon_arm64.s"], files["decls_arm64.go"] = neonBF16File(), neonPeakFile(), declarationsARM()
+	files["bf16_neon_arm64.s"], files["peak_neon_arm64.s"], files["decls_arm64.go"] = neonBF16File(), neonPeakFile(),
+		declarationsARM()
 	for _, header := range []string{missingFile, missingARM} { // last: they hold what the others used
 		files[header] = missingHeader(header)
 	}

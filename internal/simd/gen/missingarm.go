@@ -35,9 +35,11 @@ func number(reg string) uint32 {
 // vvv is an instruction on three registers of the same shape.
 func vvv(code uint32, name, shape, d, n, m string) macro {
 	if name == "mov" { // one source, twice
-		return word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("mov v%d.%s, v%d.%s", number(d), shape, number(n), shape))
+		return word(code|number(m)<<16|number(n)<<5|number(d),
+			fmt.Sprintf("mov v%d.%s, v%d.%s", number(d), shape, number(n), shape))
 	}
-	return word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), shape, number(n), shape, number(m), shape))
+	return word(code|number(m)<<16|number(n)<<5|number(d),
+		fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), shape, number(n), shape, number(m), shape))
 }
 
 // vv is one on two registers of four numbers.
@@ -50,17 +52,20 @@ func turned(code uint32, name, to, from, d, n string) macro {
 
 // longer is an instruction whose result has elements twice as wide as its factors.
 func longer(code uint32, name, to, from, d, n, m string) macro {
-	return word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), to, number(n), from, number(m), from))
+	return word(code|number(m)<<16|number(n)<<5|number(d),
+		fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), to, number(n), from, number(m), from))
 }
 
 // shifted shifts numbers by distance, which the instruction encodes as at.
 func shifted(code uint32, name string, at, distance int, d, n string) macro {
-	return word(code|uint32(at)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.4s, v%d.4s, #%d", name, number(d), number(n), distance))
+	return word(code|uint32(at)<<16|number(n)<<5|number(d),
+		fmt.Sprintf("%s v%d.4s, v%d.4s, #%d", name, number(d), number(n), distance))
 }
 
 // fmaLane: d += n·(number i of m).
 func fmaLane(d, n, m string, i int) macro {
-	return word(0x4F801000|lane(i)|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("fmla v%d.4s, v%d.4s, v%d.s[%d]", number(d), number(n), number(m), i))
+	return word(0x4F801000|lane(i)|number(m)<<16|number(n)<<5|number(d),
+		fmt.Sprintf("fmla v%d.4s, v%d.4s, v%d.s[%d]", number(d), number(n), number(m), i))
 }
 
 // lane is the number of a lane of 32 bits in an encoding.

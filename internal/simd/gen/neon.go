@@ -86,7 +86,8 @@ func (f neonFrame) hold() {
 
 // advance adds elements to all pointers.
 func (f neonFrame) advance(elements int) {
-	for _, name := range slices.SortedFunc(maps.Keys(f.mem), func(x, y string) int { return slices.Compare([]byte(f.mem[x]), []byte(f.mem[y])) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(f.mem),
+		func(x, y string) int { return slices.Compare([]byte(f.mem[x]), []byte(f.mem[y])) }) {
 		f.op("ADD", imm(elements*f.size(name)), f.mem[name])
 	}
 }
@@ -233,7 +234,8 @@ func (f neonFrame) fold(op string) {
 		code, last  uint32
 		name, shape string
 	}
-	add := map[string]form{"VADDPS": {0x4E20D400, 0x7E30D800, "fadd", "4s"}, "VADDPD": {0x4E60D400, 0x7E70D800, "fadd", "2d"}, "VMAXPS": {0x4E20F400, 0, "fmax", "4s"}}[op]
+	add := map[string]form{"VADDPS": {0x4E20D400, 0x7E30D800, "fadd", "4s"},
+		"VADDPD": {0x4E60D400, 0x7E70D800, "fadd", "2d"}, "VMAXPS": {0x4E20F400, 0, "fmax", "4s"}}[op]
 	for n := f.kernel.accs * f.kernel.unroll; n > 1; n /= 2 {
 		for i := range n / 2 {
 			f.use(vvv(add.code, add.name, add.shape, f.v(i), f.v(i), f.v(i+n/2)))
@@ -252,7 +254,8 @@ func (f neonFrame) fold(op string) {
 
 // result stores the program's result, F0.
 func (f neonFrame) result(at int) {
-	f.op(map[string]string{"float32": "FMOVS", "float64": "FMOVD"}[f.kernel.result], "F0", fmt.Sprintf("ret+%d(FP)", at))
+	f.op(map[string]string{"float32": "FMOVS", "float64": "FMOVD"}[f.kernel.result], "F0",
+		fmt.Sprintf("ret+%d(FP)", at))
 }
 
 func (f neonFrame) leave() { f.op("RET") }

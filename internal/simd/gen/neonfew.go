@@ -27,7 +27,8 @@ func (k neonFew) emit() {
 	k.op("MOVD", "FPCR", "R17")
 	k.op("ORR", "$0x1000000", "R17", "R8") // subnormal inputs and results zero
 	k.op("MOVD", "R8", "FPCR")
-	loadArgs(k.asm, "steps+0", "R0", "a+8", "R1", "lda+16", "R2", "b+24", "R3", "c+32", "R4", "ldc+40", "R9", "panels+48", "R10", "stride+56", "R19")
+	loadArgs(k.asm, "steps+0", "R0", "a+8", "R1", "lda+16", "R2", "b+24", "R3", "c+32", "R4", "ldc+40", "R9",
+		"panels+48", "R10", "stride+56", "R19")
 	k.op("LSL", "$2", "R2")
 	k.op("LSL", "$2", "R9")
 	for r := 1; r < k.rows; r++ {

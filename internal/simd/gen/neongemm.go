@@ -177,7 +177,8 @@ func turnNEON(a *asm) {
 }
 
 // rowsNEON are pointers to rows of B, or of the matrix that is transposed.
-var rowsNEON = []string{"R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R16", "R17", "R19", "R20", "R21", "R22", "R23", "R24"}
+var rowsNEON = []string{"R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R16", "R17", "R19", "R20", "R21",
+	"R22", "R23", "R24"}
 
 // pointRows sets n of them to rows that are step bytes apart.
 func pointRows(a *asm, first, step string, n int) {

@@ -39,7 +39,8 @@ func (k neonBytes) emit() {
 		frame = 64 * k.rows * vecs
 	}
 	k.text(int8Name(k.rows, 1), frame, 80)
-	loadArgs(k.asm, "step+16", "R2", "w+24", "R3", "head+32", "R5", "c+40", "R13", "ldc+48", "R9", "scale+56", "R6", "panels+64", "R10", "stride+72", "R19")
+	loadArgs(k.asm, "step+16", "R2", "w+24", "R3", "head+32", "R5", "c+40", "R13", "ldc+48", "R9", "scale+56", "R6",
+		"panels+64", "R10", "stride+72", "R19")
 	k.op("LSL", "$2", "R9")
 	fill(k.asm, 255, k.v(30))
 	fill(k.asm, 0x43800000, k.v(29)) // 256
@@ -159,7 +160,8 @@ func (k neonBytes) matrixPart(vecs int) {
 
 // dotLane: d += bytes of n · (four bytes i of m).
 func dotLane(d, n, m string, i int) macro {
-	return word(0x4F80E000|lane(i)|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("sdot v%d.4s, v%d.16b, v%d.4b[%d]", number(d), number(n), number(m), i))
+	return word(0x4F80E000|lane(i)|number(m)<<16|number(n)<<5|number(d),
+		fmt.Sprintf("sdot v%d.4s, v%d.16b, v%d.4b[%d]", number(d), number(n), number(m), i))
 }
 
 // smlalPart sums part of a panel's columns. Register 4·(row·vecs + vector) + column holds four partial sums of a

@@ -71,7 +71,8 @@ func readMemory(a *asm) {
 	a.mark("loop")
 	for i := 0; i < 64; i += a.bytes() {
 		for s := range 8 {
-			mem := fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R8*1)", "%d(%s)(R8*2)", "%d(%s)(R9*1)"}[s%4], i, []string{"SI", "DI"}[s/4])
+			mem := fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R8*1)", "%d(%s)(R8*2)", "%d(%s)(R9*1)"}[s%4], i,
+				[]string{"SI", "DI"}[s/4])
 			a.op("VXORPS", mem, a.v(s), a.v(s))
 		}
 	}
@@ -87,7 +88,8 @@ func readMemory(a *asm) {
 // would not be a ceiling, see gemmTiles.
 func peakTiles(a *asm, name string, product func(c, x, y *reg) macro) {
 	a.named(name, 0, 24)
-	config, turns, data, line := a.hold("AX", "shape of tiles"), a.hold("CX", "turns"), a.hold("SI", "data"), a.hold("R10", "64")
+	config, turns, data, line := a.hold("AX", "shape of tiles"), a.hold("CX", "turns"), a.hold("SI", "data"),
+		a.hold("R10", "64")
 	a.mov("cfg+0(FP)", config)
 	a.mov("n+8(FP)", turns)
 	a.mov("data+16(FP)", data)

@@ -13,7 +13,8 @@ type softRows struct {
 func softTile(a *asm) {
 	k := softRows{fullKernel: newFull(a, "softTile", "softArgs", 4)}
 	k.shift, k.total = a.ymm(13, "shift"), a.ymm(12, "sums by lanes")
-	k.x, k.top, k.sum, k.acc = a.take(k.args, "x", "SI"), a.take(k.args, "top", "R9"), a.take(k.args, "sum", "R10"), a.take(k.args, "acc", "R11")
+	k.x, k.top, k.sum, k.acc = a.take(k.args, "x", "SI"), a.take(k.args, "top", "R9"), a.take(k.args, "sum", "R10"),
+		a.take(k.args, "acc", "R11")
 	k.rows, k.in = a.take(k.args, "rows", "R12"), a.hold("BX", "row of eight")
 	a.mark("eight")
 	k.eachRow(k.largest)

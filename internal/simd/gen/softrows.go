@@ -40,7 +40,8 @@ func (k *floatRows) next(fields []string, rows []*reg) {
 // scaleFloats is scaleRows, see attnout.go.
 func scaleFloats(a *asm) {
 	k := newFloatRows(a, "scaleRows", "outArgs")
-	dst, src, scale, rows := a.take(k.args, "dst", "DI"), a.take(k.args, "src", "SI"), a.take(k.args, "scale", "BX"), a.take(k.args, "rows", "R8")
+	dst, src, scale, rows := a.take(k.args, "dst", "DI"), a.take(k.args, "src", "SI"), a.take(k.args, "scale", "BX"),
+		a.take(k.args, "rows", "R8")
 	factor, x := a.ymm(0, "scale"), a.ymms(1, 2, "elements")
 	a.repeat("row", rows, func() {
 		a.op("VBROADCASTSS", mem(scale), factor)
@@ -61,7 +62,8 @@ func mixNorm(a *asm) {
 	a.mov(k.args.at("acc", 0), first)
 	a.mov(k.args.at("acc", 1), second)
 	raw, out, out2 := a.take(k.args, "raw", "R8"), a.take(k.args, "out", "R9"), a.take(k.args, "out2", "R10")
-	rstd, row, rows := a.take(k.args, "rstd", "R11"), a.hold("R12", "bytes of factors done"), a.take(k.args, "rows", "R13")
+	rstd, row, rows := a.take(k.args, "rstd", "R11"), a.hold("R12", "bytes of factors done"),
+		a.take(k.args, "rows", "R13")
 	at := a.hold("BX", "factors, then weight")
 	f, sums, x := a.ymms(0, 3, "factors"), a.ymms(3, 4, "squares"), a.ymms(7, 4, "elements")
 	y, unit := a.ymm(11, "elements of map 2"), a.ymm(12, "1")
@@ -97,7 +99,8 @@ func mixNorm(a *asm) {
 			a.op("VMULPS", k.vector(raw, i), x[i], x[i])
 			a.op("VMOVUPS", x[i], k.vector(out, i))
 		})
-		k.next([]string{"ldacc", "ldacc", "ldRaw", "ldOut", "ldOut2", "ldRstd"}, []*reg{first, second, raw, out, out2, rstd})
+		k.next([]string{"ldacc", "ldacc", "ldRaw", "ldOut", "ldOut2", "ldRstd"},
+			[]*reg{first, second, raw, out, out2, rstd})
 		a.add("$4", row)
 	})
 	a.ret()
@@ -132,7 +135,8 @@ type normBackFloats struct {
 
 func emitNormBackFloats(a *asm) {
 	k := normBackFloats{floatRows: newFloatRows(a, "normBack", "normFloatArgs")}
-	k.do, k.dout, k.raw, k.out2 = a.take(k.args, "do", "R8"), a.take(k.args, "dout", "R9"), a.take(k.args, "raw", "R10"), a.take(k.args, "out2", "R12")
+	k.do, k.dout, k.raw, k.out2 = a.take(k.args, "do", "R8"), a.take(k.args, "dout", "R9"),
+		a.take(k.args, "raw", "R10"), a.take(k.args, "out2", "R12")
 	k.rstd, k.weight = a.take(k.args, "rstd", "R11"), a.take(k.args, "weight", "BX")
 	rows := a.take(k.args, "rows", "R13")
 	k.alpha, k.mean, k.r = a.ymm(0, "scale·rstd"), a.ymm(1, "−mean·rstd²"), a.ymm(2, "rstd")

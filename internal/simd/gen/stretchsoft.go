@@ -111,7 +111,8 @@ func (k *softKernel) raise() {
 // exponentials turns the row's logits into p and adds their sum.
 func (k *softKernel) exponentials() {
 	sums := k.vecs(20, 2, "sums")
-	x, e, f := []*reg{k.vec(0, "logits"), k.vec(4, "logits")}, []*reg{k.vec(1, "p"), k.vec(5, "p")}, []*reg{k.vec(2, "fraction"), k.vec(6, "fraction")}
+	x, e, f := []*reg{k.vec(0, "logits"), k.vec(4, "logits")}, []*reg{k.vec(1, "p"), k.vec(5, "p")},
+		[]*reg{k.vec(2, "fraction"), k.vec(6, "fraction")}
 	k.zero(sums...)
 	k.walk("line", func(at *reg) {
 		for i := range 2 {
@@ -152,7 +153,8 @@ func foldLanes(a *asm, op string, x, t any) {
 func joinRows(a *asm) {
 	p := a.kernel("joinRows", "joinArgs", 0, "AX")
 	x, y, fx, fy := a.take(p, "x", "DI"), a.take(p, "y", "SI"), a.take(p, "fx", "BX"), a.take(p, "fy", "DX")
-	ldx, ldy, rows, vecs := a.take(p, "ldx", "R8"), a.take(p, "ldy", "R9"), a.take(p, "rows", "CX"), a.take(p, "vecs", "R13")
+	ldx, ldy, rows, vecs := a.take(p, "ldx", "R8"), a.take(p, "ldy", "R9"), a.take(p, "rows", "CX"),
+		a.take(p, "vecs", "R13")
 	atX, atY, left := a.hold("R10", "vector of x"), a.hold("R11", "vector of y"), a.hold("R12", "vectors left")
 	scaleX, scaleY, sum := a.vec(0, "factor of x"), a.vec(1, "factor of y"), a.vec(2, "sum")
 	a.repeat("row", rows, func() {
