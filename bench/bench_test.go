@@ -35,14 +35,17 @@ func open(t *testing.T) *Config {
 func TestTrainRows(t *testing.T) {
 	c := open(t)
 	for _, a := range layer.Archs() {
-		row, err := c.Train(context.Background(), TrainOptions{Geometry: Geometry{Size: "nano", Arch: a.Name}, Seq: 48, Batch: 4, Micro: 2, Ops: true})
+		row, err := c.Train(context.Background(),
+			TrainOptions{Geometry: Geometry{Size: "nano", Arch: a.Name}, Seq: 48, Batch: 4, Micro: 2, Ops: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if row.Value <= 0 || row.Low > row.Value || row.High < row.Value || row.Rate <= 0 || row.CeilingRate <= 0 || row.Share <= 0 {
+		if row.Value <= 0 || row.Low > row.Value || row.High < row.Value || row.Rate <= 0 || row.CeilingRate <= 0 ||
+			row.Share <= 0 {
 			t.Errorf("%s: %+v", a.Name, row)
 		}
-		if row.Loss < 1 || row.Loss > 20 || row.Memory < 10000 || row.Shape["seq"] != 48 || row.Shape["arch"] != a.Name {
+		if row.Loss < 1 || row.Loss > 20 || row.Memory < 10000 || row.Shape["seq"] != 48 ||
+			row.Shape["arch"] != a.Name {
 			t.Errorf("%s: loss %g, %d bytes, shape %v", a.Name, row.Loss, row.Memory, row.Shape)
 		}
 		var calls, flops float64
@@ -145,7 +148,8 @@ func TestQuartiles(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := open(t).Train(ctx, TrainOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}}); !errors.Is(err, context.Canceled) {
+	if _, err := open(t).Train(ctx, TrainOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}}); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -192,8 +196,8 @@ func TestSaveAppends(t *testing.T) {
 // TestPrint: the table shows the value, its share of the ceiling and the ops.
 func TestPrint(t *testing.T) {
 	var b bytes.Buffer
-	rows := []Row{{Name: "160m", Value: 12345, Unit: "tokens/s", Rate: 1.5, RateUnit: UnitFLOPs, CeilingRate: 3, Share: 0.5, Ceiling: "peak",
-		Memory: 1 << 30, Ops: []OpTime{
+	rows := []Row{{Name: "160m", Value: 12345, Unit: "tokens/s", Rate: 1.5, RateUnit: UnitFLOPs, CeilingRate: 3,
+		Share: 0.5, Ceiling: "peak", Memory: 1 << 30, Ops: []OpTime{
 			{Op: "MatMul", Shape: "1×2×3", Calls: 2, Seconds: 0.003, FLOPs: 3e9, Bytes: 6e6},
 			{Op: "Add", Calls: 1, Seconds: 0.001, Bytes: 1e6},
 		}}}
@@ -218,7 +222,8 @@ func quick(t *testing.T) *Config {
 // TestGemmRows: three products of four matrices, the classifier, and few rows of all five, each beside the right ceiling.
 func TestGemmRows(t *testing.T) {
 	var rows []Row
-	err := quick(t).Gemm(context.Background(), GemmOptions{Geometry: Geometry{Size: "nano", Arch: layer.Archs()[0].Name}, Tokens: 16, Rows: []int{1, 3}},
+	err := quick(t).Gemm(context.Background(),
+		GemmOptions{Geometry: Geometry{Size: "nano", Arch: layer.Archs()[0].Name}, Tokens: 16, Rows: []int{1, 3}},
 		func(r Row) { rows = append(rows, r) })
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +231,8 @@ func TestGemmRows(t *testing.T) {
 	if len(rows) != 4*4+1+5*2 {
 		t.Fatalf("%d rows", len(rows))
 	}
-	if err := quick(t).Products(context.Background(), []Shape{{20, 9, 7}}, func(r Row) { rows = append(rows, r) }); err != nil || len(rows) != 31 {
+	if err := quick(t).Products(context.Background(), []Shape{{20, 9, 7}},
+		func(r Row) { rows = append(rows, r) }); err != nil || len(rows) != 31 {
 		t.Fatalf("%v, %d rows", err, len(rows))
 	}
 	for _, r := range rows {
@@ -246,7 +252,8 @@ func TestGemmRows(t *testing.T) {
 		if got := r.Rate * scale * r.Value / 1e3; !(math.Abs(got-work) <= 1e-6*work) {
 			t.Errorf("%s: %g FLOPs or bytes, want %g", r.Name, got, work)
 		}
-		if r.Ceiling != want || r.Value <= 0 || r.Rate <= 0 || !(math.Abs(r.Share-r.Rate/r.CeilingRate) <= 1e-9*r.Share) {
+		if r.Ceiling != want || r.Value <= 0 || r.Rate <= 0 ||
+			!(math.Abs(r.Share-r.Rate/r.CeilingRate) <= 1e-9*r.Share) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -280,7 +287,8 @@ func TestDecodeRows(t *testing.T) {
 	c := quick(t)
 	for _, a := range layer.Archs() {
 		var rows []Row
-		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: a.Name}, Batch: []int{1, 3}, Prompt: 20, Chunk: 8, Ops: true}
+		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: a.Name}, Batch: []int{1, 3}, Prompt: 20,
+			Chunk: 8, Ops: true}
 		if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +338,8 @@ func TestWatch(t *testing.T) {
 	for _, s := range []stretch{{0, 1}, {2, 8}} {
 		tokens, stopped := 0, false
 		var measured, clock []int
-		w := &watch{c: &Config{Warmup: 3, Reps: 4}, stretch: s, lengths: make([]int, 2), begin: func() { measured = append(measured, tokens) }}
+		w := &watch{c: &Config{Warmup: 3, Reps: 4}, stretch: s, lengths: make([]int, 2),
+			begin: func() { measured = append(measured, tokens) }}
 		w.stop = func(error) { stopped = true }
 		w.top = &Ceiling{Run: func() (float64, error) { measured = append(measured, tokens); return 1, nil }}
 		for !stopped && tokens < 100 {
@@ -350,7 +359,8 @@ func TestWatch(t *testing.T) {
 			wantClock, wantMeasured = append(wantClock, 5+(i+1)*s.all()), append(wantMeasured, 5+(i+1)*s.all())
 		}
 		if !slices.Equal(measured, wantMeasured) || !slices.Equal(clock, wantClock) || len(w.got.seconds) != 4 {
-			t.Errorf("%+v: measured at tokens %v, want %v; the clock was set at %v, want %v", s, measured, wantMeasured, clock, wantClock)
+			t.Errorf("%+v: measured at tokens %v, want %v; the clock was set at %v, want %v", s, measured, wantMeasured,
+				clock, wantClock)
 		}
 	}
 }
@@ -370,7 +380,8 @@ func TestRecordedSteps(t *testing.T) {
 	for _, d := range []device.Device{c.Device, taping{c.Device}} {
 		_, records := d.(device.Recorder)
 		c.Device = d
-		row, err := c.Train(context.Background(), TrainOptions{Geometry: Geometry{Size: "nano", Arch: layer.Archs()[0].Name}})
+		row, err := c.Train(context.Background(),
+			TrainOptions{Geometry: Geometry{Size: "nano", Arch: layer.Archs()[0].Name}})
 		if err != nil || row.Shape["recorded"] != records {
 			t.Errorf("recorded %v on a device that records %v: %v", row.Shape["recorded"], records, err)
 		}

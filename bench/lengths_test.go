@@ -9,7 +9,8 @@ import (
 // Lengths from a file pass the check of a load and come in turn; what is no length is refused, with its place.
 func TestLengthsOfAFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lengths")
-	for text, good := range map[string]bool{"1": true, "3 1\n2": true, "0": false, "2 0": false, "-1": false, "x": false, "2 x": false, "": false, "1.5": false, "99999999999999999999": false} {
+	for text, good := range map[string]bool{"1": true, "3 1\n2": true, "0": false, "2 0": false, "-1": false,
+		"x": false, "2 x": false, "": false, "1.5": false, "99999999999999999999": false} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -21,7 +22,9 @@ func TestLengthsOfAFile(t *testing.T) {
 			t.Errorf("%q: %v, then %d", text, l.check("prompt"), l.draw(nil, len(l.list)))
 		}
 	}
-	for text, good := range map[string]bool{"1": true, "1..1": true, "2..9": true, "9..2": false, "0": false, "0..3": false, "..3": false, "3..": false, "x": false, "3..x": false, "x..3": false, "99999999999999999999": false, "1..99999999999999999999": false} {
+	for text, good := range map[string]bool{"1": true, "1..1": true, "2..9": true, "9..2": false, "0": false,
+		"0..3": false, "..3": false, "3..": false, "x": false, "3..x": false, "x..3": false,
+		"99999999999999999999": false, "1..99999999999999999999": false} {
 		if _, err := ParseLengths(text); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -26,7 +26,8 @@ func TestDraw(t *testing.T) {
 		sum, square, distinct[v] = sum+float64(v), square+float64(v)*float64(v), true
 	}
 	mean := sum / 1e4
-	if std := math.Sqrt(square/1e4 - mean*mean); !(math.Abs(mean-3) <= 0.03) || !(math.Abs(std-0.5) <= 0.02) || len(distinct) < 9000 {
+	if std := math.Sqrt(square/1e4 - mean*mean); !(math.Abs(mean-3) <= 0.03) || !(math.Abs(std-0.5) <= 0.02) ||
+		len(distinct) < 9000 {
 		t.Errorf("mean %g, deviation %g, %d values", mean, std, len(distinct))
 	}
 	for i, v := range stats(100, 100, 3, 0.5) {
@@ -59,7 +60,8 @@ func TestRepetitionsOfPrompts(t *testing.T) {
 		c.Reps, c.Warmup = x.reps, x.warmup
 		var rows []Row
 		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}, Batch: []int{9, 1}, Prompt: 4, Chunk: 1}
-		if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil || len(rows) != 3 {
+		if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil ||
+			len(rows) != 3 {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
 		if rows[0].Reps != x.prompts || rows[0].Warmup != x.before {

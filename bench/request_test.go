@@ -43,7 +43,8 @@ func TestServeRequests(t *testing.T) {
 	var mu sync.Mutex
 	var seen []request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q := request{path: r.Method + " " + r.URL.Path, key: r.Header.Get("Authorization"), kind: r.Header.Get("Content-Type")}
+		q := request{path: r.Method + " " + r.URL.Path, key: r.Header.Get("Authorization"),
+			kind: r.Header.Get("Content-Type")}
 		if err := json.NewDecoder(r.Body).Decode(&q.body); err != nil {
 			t.Error(err)
 		}
@@ -53,7 +54,8 @@ func TestServeRequests(t *testing.T) {
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	}))
 	defer s.Close()
-	o := ServeOptions{URL: s.URL + "/", Requests: 3, Prompt: lengthsOf(t, "40"), Output: lengthsOf(t, "5..6"), Vocab: 7, Deadline: time.Minute, Seed: 3}
+	o := ServeOptions{URL: s.URL + "/", Requests: 3, Prompt: lengthsOf(t, "40"), Output: lengthsOf(t, "5..6"), Vocab: 7,
+		Deadline: time.Minute, Seed: 3}
 	send := func() []request {
 		seen = nil
 		if r, err := Serve(context.Background(), o); err != nil || r.Answered != 3 || r.Tokens != 0 {
@@ -75,8 +77,10 @@ func TestServeRequests(t *testing.T) {
 		}
 		delete(q.body, "prompt")
 		delete(q.body, "max_tokens")
-		want := map[string]any{"temperature": 0.0, "stream": true, "stream_options": map[string]any{"include_usage": true}}
-		if q.path != "POST /v1/completions" || q.key != "" || q.kind != "application/json" || !reflect.DeepEqual(q.body, want) {
+		want := map[string]any{"temperature": 0.0, "stream": true,
+			"stream_options": map[string]any{"include_usage": true}}
+		if q.path != "POST /v1/completions" || q.key != "" || q.kind != "application/json" ||
+			!reflect.DeepEqual(q.body, want) {
 			t.Errorf("%+v", q)
 		}
 	}
@@ -95,11 +99,17 @@ func TestServeChecks(t *testing.T) {
 		change func(*ServeOptions)
 		want   string
 	}{
-		{func(*ServeOptions) {}, ""}, {func(o *ServeOptions) { o.Requests = 0 }, "requests"}, {func(o *ServeOptions) { o.Requests = 1e6 }, ""}, {func(o *ServeOptions) { o.Requests = 1e6 + 1 }, "requests"},
-		{func(o *ServeOptions) { o.Rate = -1 }, "rate"}, {func(o *ServeOptions) { o.Rate = 1e5 }, ""}, {func(o *ServeOptions) { o.Rate = 2e5 }, "rate"},
-		{func(o *ServeOptions) { o.Concurrency = -1 }, "concurrency"}, {func(o *ServeOptions) { o.Concurrency = 1e4 }, ""}, {func(o *ServeOptions) { o.Concurrency = 1e4 + 1 }, "concurrency"},
+		{func(*ServeOptions) {}, ""}, {func(o *ServeOptions) { o.Requests = 0 }, "requests"},
+		{func(o *ServeOptions) { o.Requests = 1e6 }, ""},
+		{func(o *ServeOptions) { o.Requests = 1e6 + 1 }, "requests"},
+		{func(o *ServeOptions) { o.Rate = -1 }, "rate"}, {func(o *ServeOptions) { o.Rate = 1e5 }, ""},
+		{func(o *ServeOptions) { o.Rate = 2e5 }, "rate"},
+		{func(o *ServeOptions) { o.Concurrency = -1 }, "concurrency"},
+		{func(o *ServeOptions) { o.Concurrency = 1e4 }, ""},
+		{func(o *ServeOptions) { o.Concurrency = 1e4 + 1 }, "concurrency"},
 		{func(o *ServeOptions) { o.Vocab = 0 }, "vocab"}, {func(o *ServeOptions) { o.Deadline = 0 }, "deadline"},
-		{func(o *ServeOptions) { o.Prompt = Lengths{} }, "prompt: no lengths"}, {func(o *ServeOptions) { o.Output = Lengths{} }, "output: no lengths"},
+		{func(o *ServeOptions) { o.Prompt = Lengths{} }, "prompt: no lengths"},
+		{func(o *ServeOptions) { o.Output = Lengths{} }, "output: no lengths"},
 	} {
 		o := good
 		x.change(&o)
@@ -121,7 +131,8 @@ func TestServeChecks(t *testing.T) {
 	if !reflect.DeepEqual(seen, map[int]bool{3: true, 4: true, 5: true}) {
 		t.Errorf("3..5 gives %v", seen)
 	}
-	for text, want := range map[string]string{"": "has no lengths", "5 x": `entry 2 is "x", must be a positive whole number`, "5 0": "must be a positive whole number"} {
+	for text, want := range map[string]string{"": "has no lengths",
+		"5 x": `entry 2 is "x", must be a positive whole number`, "5 0": "must be a positive whole number"} {
 		path := filepath.Join(t.TempDir(), "lengths")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -134,8 +145,8 @@ func TestServeChecks(t *testing.T) {
 
 // Streams that break, err or hold no JSON are failures with their reason, and a stopped load sends no more.
 func TestServeFailures(t *testing.T) {
-	for text, want := range map[string]string{"data: {\"error\":{\"message\":\"too hot\"}}\n\n": "too hot", "data: {\n\n": "unexpected end of JSON", "": "unexpected EOF",
-		": ping\n\nevent: x\n\n": "unexpected EOF"} {
+	for text, want := range map[string]string{"data: {\"error\":{\"message\":\"too hot\"}}\n\n": "too hot",
+		"data: {\n\n": "unexpected end of JSON", "": "unexpected EOF", ": ping\n\nevent: x\n\n": "unexpected EOF"} {
 		var s shot
 		if err := s.read(strings.NewReader(text), time.Now()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
@@ -156,7 +167,8 @@ func TestServeFailures(t *testing.T) {
 		http.Error(w, strings.Repeat("x", 500), http.StatusInternalServerError)
 	}))
 	defer server.Close()
-	o := ServeOptions{URL: server.URL, Concurrency: 1, Requests: 50, Prompt: lengthsOf(t, "1"), Output: lengthsOf(t, "1"), Vocab: 5, Deadline: time.Minute}
+	o := ServeOptions{URL: server.URL, Concurrency: 1, Requests: 50, Prompt: lengthsOf(t, "1"),
+		Output: lengthsOf(t, "1"), Vocab: 5, Deadline: time.Minute}
 	if _, err := Serve(ctx, o); !errors.Is(err, enough) || n > 3 {
 		t.Errorf("%d requests were sent: %v", n, err)
 	}
@@ -174,10 +186,13 @@ func TestServeFailures(t *testing.T) {
 
 // A result for display, by hand: times in milliseconds, errors in order.
 func TestPrintedResult(t *testing.T) {
-	r := &ServeResult{Requests: 9, Rate: 2.5, Seconds: 4, Answered: 5, Rejected: 1, Failed: 3, Errors: map[string]int{"zz": 1, "aa": 2}, TTFT: Spread{0.001, 0.002, 0.003},
-		TPOT: Spread{0.004, 0.005, 0.006}, ITL: Spread{0.007, 0.008, 0.009}, E2E: Spread{1, 2, 3}, Reject: Spread{4, 5, 6}, RPS: 1.25, Tokens: 50, Goodput: 0.75, Deadline: 30}
-	want := []string{"9 requests at 2.5/s in 4.0 s: 5 answered, 1 refused (429), 3 failed", "2 × aa", "1 × zz", "MS MEAN P50 P99", "time to first token 1.00 2.00 3.00",
-		"time per output token 4.00 5.00 6.00", "between tokens 7.00 8.00 9.00", "whole answer 1000.00 2000.00 3000.00", "refusal 4000.00 5000.00 6000.00",
+	r := &ServeResult{Requests: 9, Rate: 2.5, Seconds: 4, Answered: 5, Rejected: 1, Failed: 3,
+		Errors: map[string]int{"zz": 1, "aa": 2}, TTFT: Spread{0.001, 0.002, 0.003},
+		TPOT: Spread{0.004, 0.005, 0.006}, ITL: Spread{0.007, 0.008, 0.009}, E2E: Spread{1, 2, 3},
+		Reject: Spread{4, 5, 6}, RPS: 1.25, Tokens: 50, Goodput: 0.75, Deadline: 30}
+	want := []string{"9 requests at 2.5/s in 4.0 s: 5 answered, 1 refused (429), 3 failed", "2 × aa", "1 × zz",
+		"MS MEAN P50 P99", "time to first token 1.00 2.00 3.00", "time per output token 4.00 5.00 6.00",
+		"between tokens 7.00 8.00 9.00", "whole answer 1000.00 2000.00 3000.00", "refusal 4000.00 5000.00 6000.00",
 		"1.25 answers/s, 50 output tokens/s, goodput 0.75/s within 30 s", ""}
 	for range 8 { // whatever the order of a map
 		var b bytes.Buffer
@@ -191,16 +206,20 @@ func TestPrintedResult(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	rows := []ServedRow{{Batch: 1, Engine: 100, Streamed: 98, Ratio: [3]float64{0.97, 0.98, 0.99}, Whole: [3]float64{0.94, 0.95, 0.96}, CPU: [3]float64{1, 1.1, 1.2}, FirstByte: 0.012,
-		First: [3]float64{1.1, 1.2, 1.3}, Prefill: 0.008, Step: 0.01}, {Batch: 2, Engine: 200, Streamed: 190, First: [3]float64{9, 9, 9}}}
+	rows := []ServedRow{{Batch: 1, Engine: 100, Streamed: 98, Ratio: [3]float64{0.97, 0.98, 0.99},
+		Whole: [3]float64{0.94, 0.95, 0.96}, CPU: [3]float64{1, 1.1, 1.2}, FirstByte: 0.012,
+		First: [3]float64{1.1, 1.2, 1.3}, Prefill: 0.008, Step: 0.01},
+		{Batch: 2, Engine: 200, Streamed: 190, First: [3]float64{9, 9, 9}}}
 	if err := PrintServed(&b, rows); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
-	if got := strings.Join(strings.Fields(lines[1]), " "); got != "1 100 98 0.980 0.970 … 0.990 1.100 0.950 0.940 … 0.960 12.00 8.00 + 10.00 1.20" {
+	if got := strings.Join(strings.Fields(lines[1]),
+		" "); got != "1 100 98 0.980 0.970 … 0.990 1.100 0.950 0.940 … 0.960 12.00 8.00 + 10.00 1.20" {
 		t.Errorf("%q", got)
 	}
-	if got := strings.Join(strings.Fields(lines[2]), " "); got != "2 200 190 0.000 0.000 … 0.000 0.000 0.000 0.000 … 0.000" {
+	if got := strings.Join(strings.Fields(lines[2]),
+		" "); got != "2 200 190 0.000 0.000 … 0.000 0.000 0.000 0.000 … 0.000" {
 		t.Errorf("%q", got)
 	}
 }
@@ -250,7 +269,8 @@ func TestServed(t *testing.T) {
 				Usage bool `json:"include_usage"`
 			} `json:"stream_options"`
 		}
-		if err := json.NewDecoder(q.Body).Decode(&body); err != nil || q.URL.Path != "/v1/completions" || len(body.Prompt) != 3 || body.Max != 4 || !body.EOS ||
+		if err := json.NewDecoder(q.Body).Decode(&body); err != nil || q.URL.Path != "/v1/completions" ||
+			len(body.Prompt) != 3 || body.Max != 4 || !body.EOS ||
 			body.Temperature != 0 || body.Stream != (body.StreamOptions != nil && body.StreamOptions.Usage) {
 			t.Errorf("%s %+v (%v)", q.URL.Path, body, err)
 		}
@@ -276,7 +296,8 @@ func TestServed(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	o := ServedOptions{Engine: e, IDs: []int32{5, 9}, URL: server.URL, Batch: []int{1, 2}, Prompt: 3, Output: 4, Rounds: 2, Say: func(string, ...any) {}}
+	o := ServedOptions{Engine: e, IDs: []int32{5, 9}, URL: server.URL, Batch: []int{1, 2}, Prompt: 3, Output: 4,
+		Rounds: 2, Say: func(string, ...any) {}}
 	rows, err := Served(context.Background(), o)
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%+v (%v)", rows, err)
@@ -285,7 +306,8 @@ func TestServed(t *testing.T) {
 		t.Errorf("%d streams, %d whole answers, %d warm connections", streams, wholes, live)
 	}
 	for i, r := range rows {
-		if r.Batch != i+1 || r.Engine <= 0 || r.Streamed <= 0 || r.Step <= 0 || r.Ratio[0] > r.Ratio[1] || r.Ratio[1] > r.Ratio[2] || (r.FirstByte > 0) != (r.Batch == 1) || (r.Prefill > 0) != (r.Batch == 1) {
+		if r.Batch != i+1 || r.Engine <= 0 || r.Streamed <= 0 || r.Step <= 0 || r.Ratio[0] > r.Ratio[1] ||
+			r.Ratio[1] > r.Ratio[2] || (r.FirstByte > 0) != (r.Batch == 1) || (r.Prefill > 0) != (r.Batch == 1) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -296,7 +318,8 @@ func TestServed(t *testing.T) {
 	for wrong = 1; wrong < 3; wrong++ {
 		if _, err := Served(context.Background(), o); err == nil || !strings.HasPrefix(err.Error(), "batch 1: ") {
 			t.Errorf("%d: %v", wrong, err)
-		} else if wrong == 2 && !errors.Is(err, io.ErrUnexpectedEOF) || wrong == 1 && !strings.Contains(err.Error(), "not 4 tokens") {
+		} else if wrong == 2 && !errors.Is(err, io.ErrUnexpectedEOF) || wrong == 1 &&
+			!strings.Contains(err.Error(), "not 4 tokens") {
 			t.Errorf("%d: %v", wrong, err)
 		}
 	}

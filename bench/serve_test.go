@@ -23,7 +23,8 @@ func TestServe(t *testing.T) {
 			Prompt []int
 			Max    int `json:"max_tokens"`
 		}
-		if json.NewDecoder(r.Body).Decode(&body) != nil || len(body.Prompt) < 3 || len(body.Prompt) > 5 || body.Max != 4 {
+		if json.NewDecoder(r.Body).Decode(&body) != nil || len(body.Prompt) < 3 || len(body.Prompt) > 5 ||
+			body.Max != 4 {
 			t.Errorf("%+v", body)
 		}
 		switch n.Add(1) % 3 {
@@ -50,11 +51,14 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Serve(context.Background(), ServeOptions{URL: s.URL, Rate: 500, Requests: 30, Prompt: prompt, Output: output, Vocab: 10, Deadline: time.Minute})
+	r, err := Serve(context.Background(),
+		ServeOptions{URL: s.URL, Rate: 500, Requests: 30, Prompt: prompt, Output: output, Vocab: 10,
+			Deadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Answered != 10 || r.Rejected != 10 || r.Failed != 10 || r.TTFT.P50 < 0.002 || r.ITL.Mean < 0.0015 || r.E2E.P99 < 0.008 || r.Goodput != r.RPS || r.Tokens < 1 {
+	if r.Answered != 10 || r.Rejected != 10 || r.Failed != 10 || r.TTFT.P50 < 0.002 || r.ITL.Mean < 0.0015 ||
+		r.E2E.P99 < 0.008 || r.Goodput != r.RPS || r.Tokens < 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -75,7 +79,9 @@ func TestServeClosedLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Serve(context.Background(), ServeOptions{URL: s.URL, Concurrency: 3, Requests: 30, Prompt: one, Output: one, Vocab: 10, Deadline: time.Minute})
+	r, err := Serve(context.Background(),
+		ServeOptions{URL: s.URL, Concurrency: 3, Requests: 30, Prompt: one, Output: one, Vocab: 10,
+			Deadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +95,8 @@ func TestParseLengths(t *testing.T) {
 	if err := os.WriteFile(file, []byte("5\n7 9\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for s, ok := range map[string]bool{"1": true, "2..9": true, "@" + file: true, "": false, "0": false, "9..2": false, "x": false, "@missing": false, "-1": false} {
+	for s, ok := range map[string]bool{"1": true, "2..9": true, "@" + file: true, "": false, "0": false, "9..2": false,
+		"x": false, "@missing": false, "-1": false} {
 		if _, err := ParseLengths(s); (err == nil) != ok {
 			t.Errorf("%q: %v", s, err)
 		}
@@ -116,9 +123,11 @@ func TestSummaryByHand(t *testing.T) {
 	}
 	near(t, map[string][2]float64{
 		"offered":  {r.Rate, 2}, // four gaps in two seconds
-		"answered": {r.RPS, 0.75}, "tokens": {r.Tokens, 1}, "goodput": {r.Goodput, 0.5}, "deadline": {r.Deadline, 0.5}, "seconds": {r.Seconds, 4},
-		"ttft": {r.TTFT.Mean, 0.15}, "tpot": {r.TPOT.Mean, 0.2}, "itl": {r.ITL.Mean, 0.2}, "e2e": {r.E2E.Mean, 1.6 / 3}, "refusal": {r.Reject.Mean, 0.004},
-		"median": {r.E2E.P50, 0.5}, "slowest": {r.E2E.P99, 0.9},
+		"answered": {r.RPS, 0.75}, "tokens": {r.Tokens, 1}, "goodput": {r.Goodput, 0.5}, "deadline": {r.Deadline, 0.5},
+		"seconds": {r.Seconds, 4},
+		"ttft":    {r.TTFT.Mean, 0.15}, "tpot": {r.TPOT.Mean, 0.2}, "itl": {r.ITL.Mean, 0.2}, "e2e": {r.E2E.Mean, 1.6 / 3},
+		"refusal": {r.Reject.Mean, 0.004},
+		"median":  {r.E2E.P50, 0.5}, "slowest": {r.E2E.P99, 0.9},
 	})
 	list := make([]float64, 200) // 200, 199 … 1
 	for i := range list {

@@ -66,7 +66,8 @@ func TestWatchEnds(t *testing.T) {
 	} {
 		w := &watch{c: &Config{Warmup: 2, Reps: 3}, stretch: stretch{0, 1}, begin: func() {}, lengths: make([]int, 1),
 			top: &Ceiling{Run: func() (float64, error) { return 1, x.top }}}
-		err := w.run(x.ctx, e, []infer.Request{{IDs: []int32{1}, Sampling: infer.Sampling{MaxTokens: x.tokens, IgnoreEOS: true}}})
+		err := w.run(x.ctx, e, []infer.Request{{IDs: []int32{1},
+			Sampling: infer.Sampling{MaxTokens: x.tokens, IgnoreEOS: true}}})
 		if (err == nil) != (x.want == "") || err != nil && err.Error() != x.want {
 			t.Errorf("%s: %v, want %q", name, err, x.want)
 		}
@@ -77,7 +78,8 @@ func TestWatchEnds(t *testing.T) {
 func TestPrintedColumns(t *testing.T) {
 	names := []string{"y=x·Wᵀ", "a longer name", "ß"}
 	for first := range names {
-		rows := []Row{{Name: names[first]}, {Name: names[(first+1)%3], Ops: []OpTime{{Op: "Add", Seconds: 1}}}, {Name: names[(first+2)%3]}}
+		rows := []Row{{Name: names[first]}, {Name: names[(first+1)%3], Ops: []OpTime{{Op: "Add", Seconds: 1}}},
+			{Name: names[(first+2)%3]}}
 		var b bytes.Buffer
 		if err := Print(&b, rows); err != nil {
 			t.Fatal(err)

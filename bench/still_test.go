@@ -113,7 +113,8 @@ func TestBytesOfOps(t *testing.T) {
 	shape := device.AttnShape{B: 1, T: 1, Heads: 1, D: 1, DV: 1}
 	a := &device.Attn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5)}
 	g := &device.AttnGrad{DOut: of(1e6), DQ: of(1e7), DK: of(1e8), DV: of(1e9)}
-	x := &device.DiffAttn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5), Out2: of(1e6)}
+	x := &device.DiffAttn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5),
+		Out2: of(1e6)}
 	h := &device.DiffAttnGrad{DOut: of(1e7), DQ: of(1e8), DK: of(1e9), DV: of(1e10), DLam: of(1e11)}
 	full := &device.Classifier{X: matrix(2, 3), W: matrix(5, 3), Loss: of(100), DX: of(1000), DW: of(1e4)}
 	bare := &device.Classifier{X: matrix(2, 3), W: matrix(5, 3), Loss: of(100)}
@@ -132,9 +133,16 @@ func TestBytesOfOps(t *testing.T) {
 		{"BiasBackward", func(d device.Device) { d.BiasBackward(of(1), of(10)) }, 11, 0},
 		{"Embed", func(d device.Device) { d.Embed(of(1), of(10), of(100)) }, 102, 0},
 		{"EmbedBackward", func(d device.Device) { d.EmbedBackward(of(1), of(10), of(100)) }, 120, 0},
-		{"MatMul", func(d device.Device) { d.MatMul(matrix(2, 7), matrix(3, 2), matrix(3, 7), device.MatMul{TransA: true}) }, 14 + 6 + 21, 2 * 2 * 3 * 7},
-		{"RMSNorm", func(d device.Device) { d.RMSNorm(of(1), of(10), of(100), of(1000), of(1e4), of(1e5), 0.5) }, 111111, 0},
-		{"RMSNormBackward", func(d device.Device) { d.RMSNormBackward(of(1), of(10), of(100), of(1000), of(1e4), of(1e5)) }, 111112, 0},
+		{"MatMul", func(d device.Device) {
+			d.MatMul(matrix(2, 7), matrix(3, 2), matrix(3, 7),
+				device.MatMul{TransA: true})
+		}, 14 + 6 + 21, 2 * 2 * 3 * 7},
+		{"RMSNorm", func(d device.Device) { d.RMSNorm(of(1), of(10), of(100), of(1000), of(1e4), of(1e5), 0.5) },
+			111111, 0},
+		{"RMSNormBackward", func(d device.Device) {
+			d.RMSNormBackward(of(1), of(10), of(100), of(1000), of(1e4),
+				of(1e5))
+		}, 111112, 0},
 		{"Rope", func(d device.Device) { d.Rope(of(1), of(10), of(100), device.Rope{}) }, 102, 0},
 		{"SwiGLU", func(d device.Device) { d.SwiGLU(of(1), of(10)) }, 11, 0},
 		{"SwiGLUBackward", func(d device.Device) { d.SwiGLUBackward(of(1), of(10), of(100), of(1000)) }, 1111, 0},
@@ -145,7 +153,10 @@ func TestBytesOfOps(t *testing.T) {
 		{"DiffAttentionBackward", func(d device.Device) { d.DiffAttentionBackward(x, h) }, 111111101111, 16},
 		{"DiffAttentionCached", func(d device.Device) { d.DiffAttentionCached(x, none, of(7), of(70)) }, 1001, 0},
 		{"SubtractHeads", func(d device.Device) { d.SubtractHeads(of(1), of(10), of(100), 5) }, 111, 0},
-		{"SubtractHeadsBackward", func(d device.Device) { d.SubtractHeadsBackward(of(1), of(10), of(100), of(2000), of(1e4), 5) }, 11111, 0},
+		{"SubtractHeadsBackward", func(d device.Device) {
+			d.SubtractHeadsBackward(of(1), of(10), of(100), of(2000),
+				of(1e4), 5)
+		}, 11111, 0},
 		{"CacheWrite", func(d device.Device) { d.CacheWrite(none, of(1), of(10), of(100), of(1000)) }, 22, 0},
 		{"AttentionProbs", func(d device.Device) { d.AttentionProbs(of(1), of(10), of(100), device.Probs{}) }, 1, 0},
 		{"Lambda", func(d device.Device) { d.Lambda(of(1e4), vecs, 0.2) }, 1111, 0},
@@ -160,7 +171,8 @@ func TestBytesOfOps(t *testing.T) {
 		}, 1 + 20 + 200 + 2000 + 1e4, 0},
 		{"ArgMax", func(d device.Device) { d.ArgMax(of(1), of(10)) }, 10, 0},
 		{"AttentionChunks", func(d device.Device) { d.(device.Pager).AttentionChunks(a, none, of(7), 3) }, 1001, 0},
-		{"DiffAttentionChunks", func(d device.Device) { d.(device.Pager).DiffAttentionChunks(x, none, of(7), 3) }, 1001, 0},
+		{"DiffAttentionChunks", func(d device.Device) { d.(device.Pager).DiffAttentionChunks(x, none, of(7), 3) }, 1001,
+			0},
 	} {
 		d := &still{ms: 250}
 		c.call(d)
@@ -172,7 +184,8 @@ func TestBytesOfOps(t *testing.T) {
 			t.Errorf("%s became %s of %v", c.name, d.name, d.args)
 		}
 		list := o.Times(1)
-		if len(list) != 1 || list[0].Bytes != c.bytes || list[0].FLOPs != c.flops || list[0].Calls != 1 || list[0].Seconds != 0.25 {
+		if len(list) != 1 || list[0].Bytes != c.bytes || list[0].FLOPs != c.flops || list[0].Calls != 1 ||
+			list[0].Seconds != 0.25 {
 			t.Errorf("%s: %+v, want %g bytes and %g FLOPs", c.name, list, c.bytes, c.flops)
 		} else if name := list[0].Op; name != c.name && name != "MatMul dW=dyᵀ·x" {
 			t.Errorf("%s is listed as %s", c.name, name)
@@ -190,7 +203,8 @@ func TestChunksOfOps(t *testing.T) {
 	d := &still{}
 	p := NewOps(d).chunked().(device.Pager)
 	a, x, c := &device.Attn{}, &device.DiffAttn{}, &device.Cache{}
-	if p.ChunkRows() != 7 || !p.AttentionChunks(a, c, of(1), 3) || p.AttentionChunks(a, c, of(1), 2) || !p.DiffAttentionChunks(x, c, of(1), 3) || p.DiffAttentionChunks(x, c, of(1), 2) {
+	if p.ChunkRows() != 7 || !p.AttentionChunks(a, c, of(1), 3) || p.AttentionChunks(a, c, of(1), 2) ||
+		!p.DiffAttentionChunks(x, c, of(1), 3) || p.DiffAttentionChunks(x, c, of(1), 2) {
 		t.Error("the answers are not the device's")
 	}
 	only := NewOps(struct {
@@ -217,14 +231,16 @@ func TestOwnCeilings(t *testing.T) {
 		ms   float64
 		name string
 		rate float64
-	}{{2, "own product 1024³ F32", 2 * 1024. * 1024 * 1024 / 2e-3 / 1e12}, {0.5, "own product 8192³ F32", 2 * 8192. * 8192 * 8192 / 5e-4 / 1e12}} {
+	}{{2, "own product 1024³ F32", 2 * 1024. * 1024 * 1024 / 2e-3 / 1e12},
+		{0.5, "own product 8192³ F32", 2 * 8192. * 8192 * 8192 / 5e-4 / 1e12}} {
 		d := &still{ms: c.ms}
 		p, err := (&Config{Device: d}).product()
 		if err != nil {
 			t.Fatal(err)
 		}
 		rate, err := p.Run()
-		if err != nil || p.Name != c.name || p.Unit != UnitFLOPs || !(math.Abs(rate-c.rate) <= 1e-9*c.rate) || d.name != "MatMul" {
+		if err != nil || p.Name != c.name || p.Unit != UnitFLOPs || !(math.Abs(rate-c.rate) <= 1e-9*c.rate) ||
+			d.name != "MatMul" {
 			t.Errorf("%s at %g %s (%v), want %s at %g", p.Name, rate, p.Unit, err, c.name, c.rate)
 		}
 		if p.free(); d.held != 0 {
@@ -234,7 +250,8 @@ func TestOwnCeilings(t *testing.T) {
 	d := &still{ms: 4}
 	b := (&Config{Device: d}).bandwidth()
 	rate, err := b.Run()
-	if want := 2 * 256 * 1024 * 1024 / 4e-3 / 1e9; err != nil || b.Name != "own copy 256 MiB" || b.Unit != UnitBytes || !(math.Abs(rate-want) <= 1e-9*want) || d.name != "Copy" || d.held != 512<<20 {
+	if want := 2 * 256 * 1024 * 1024 / 4e-3 / 1e9; err != nil || b.Name != "own copy 256 MiB" || b.Unit != UnitBytes ||
+		!(math.Abs(rate-want) <= 1e-9*want) || d.name != "Copy" || d.held != 512<<20 {
 		t.Errorf("%s at %g %s, %d bytes (%v)", b.Name, rate, b.Unit, d.held, err)
 	}
 	if b.free(); d.held != 0 {
@@ -315,7 +332,8 @@ func TestDrawParams(t *testing.T) {
 		if p.Kind == layer.Gain && sum == n && square == n {
 			ones++
 		}
-		if std := math.Sqrt(square/n - sum*sum/n/n); p.Kind == layer.Matrix && (!(math.Abs(std-p.Std) <= 0.1*p.Std) || p.Std == 0) {
+		if std := math.Sqrt(square/n - sum*sum/n/n); p.Kind == layer.Matrix &&
+			(!(math.Abs(std-p.Std) <= 0.1*p.Std) || p.Std == 0) {
 			t.Errorf("%s: a deviation of %g, want %g", p.Name, std, p.Std)
 		}
 	}

@@ -68,7 +68,8 @@ func TestProductsThatAreTimed(t *testing.T) {
 	c.Device, c.Warmup, c.Reps = d, 1, 2
 	next := 0
 	wants := []string{
-		"6×9, MatMul c = a·bᵀ", "6×7, MatMul c = a·b", "9×7, MatMul c = aᵀ·b", "9×7, MatMul c += aᵀ·b", "6×9, scale 1/6",
+		"6×9, MatMul c = a·bᵀ", "6×7, MatMul c = a·b", "9×7, MatMul c = aᵀ·b", "9×7, MatMul c += aᵀ·b",
+		"6×9, scale 1/6",
 		"3×9, MatMul c = a·bᵀ",
 	}
 	emit := func(r Row) {
@@ -181,9 +182,11 @@ func TestChunksOfPrompts(t *testing.T) {
 	for chunk, steps := range map[int]float64{0: 1, 3: 4, 6: 2, 12: 1} {
 		c := quick(t)
 		c.Warmup, c.Reps = 1, 1
-		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: "transformer", Layers: 1}, Prompt: 12, Chunk: chunk, Ops: true}
+		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: "transformer", Layers: 1}, Prompt: 12,
+			Chunk: chunk, Ops: true}
 		var rows []Row
-		if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil || len(rows) != 1 {
+		if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil ||
+			len(rows) != 1 {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
 		calls := 0.0
@@ -209,7 +212,8 @@ func TestDivergedSteps(t *testing.T) {
 	r.Optim.LR, r.Optim.Warmup = 1e38, 0
 	row := Row{Name: "x", Shape: map[string]any{}}
 	err = c.trainFree(context.Background(), &row, r, &c.Product)
-	if err == nil || !strings.HasPrefix(err.Error(), "bench: x: after 5 steps the loss is NaN and the gradient's norm ") {
+	if err == nil || !strings.HasPrefix(err.Error(),
+		"bench: x: after 5 steps the loss is NaN and the gradient's norm ") {
 		t.Error(err)
 	}
 	want := "head: heads of 12 (values of 24) do not divide the width of nano, 32"

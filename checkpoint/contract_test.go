@@ -31,7 +31,8 @@ func TestSettle(t *testing.T) {
 			save(t, s, step, "new")
 			replace(t, mem, filepath.Join(s.path(step), "state.json"), nil)
 		}, false, "8/old", false},
-		"newer":      {func(mem *vfstest.Mem, s *Store) { save(t, s, step, "new"); newerManifest(t, mem, s, step) }, true, "", false},
+		"newer": {func(mem *vfstest.Mem, s *Store) { save(t, s, step, "new"); newerManifest(t, mem, s, step) },
+			true, "", false},
 		"unreadable": {func(_ *vfstest.Mem, s *Store) { save(t, s, step, "new") }, true, "8/new", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +47,8 @@ func TestSettle(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
-				if name == "unreadable" && op.Kind == "open" && strings.HasPrefix(op.Path, s.path(step)+string(filepath.Separator)) {
+				if name == "unreadable" && op.Kind == "open" &&
+					strings.HasPrefix(op.Path, s.path(step)+string(filepath.Separator)) {
 					return syscall.EIO
 				}
 				return nil
@@ -77,7 +79,8 @@ func TestVerifyIsTheWorst(t *testing.T) {
 		damaged, unreadable string
 		want                error
 	}{
-		{"", "", nil}, {files[0], "", ErrDamaged}, {files[1], "", ErrDamaged}, {"", files[0], ErrUnreadable}, {"", files[1], ErrUnreadable},
+		{"", "", nil}, {files[0], "", ErrDamaged}, {files[1], "", ErrDamaged}, {"", files[0], ErrUnreadable},
+		{"", files[1], ErrUnreadable},
 		{files[0], files[1], ErrDamaged}, {files[1], files[0], ErrDamaged},
 	} {
 		mem := vfstest.NewMem()
@@ -109,7 +112,8 @@ func TestVerifyIsTheWorst(t *testing.T) {
 // Names that differ in case only are one name, in either order, the manifest's too; the edges of what a name may be.
 func TestNames(t *testing.T) {
 	for names, good := range map[string]bool{
-		"a b": true, "a A": false, "A a": false, "Ab aB": false, "MANIFEST.json": false, "manifest.JSON": false, "a-b_c.9": true, "a b a": false, "ä": false, "a+b": false,
+		"a b": true, "a A": false, "A a": false, "Ab aB": false, "MANIFEST.json": false, "manifest.JSON": false,
+		"a-b_c.9": true, "a b a": false, "ä": false, "a+b": false,
 	} {
 		var files []File
 		for _, n := range strings.Fields(names) {
@@ -175,7 +179,8 @@ func TestKeepByDefinition(t *testing.T) {
 			if want := slices.Sorted(maps.Keys(damaged)); !slices.Equal(left, want) || !vfs.Exists(mem, whole) {
 				t.Fatalf("last %d, every %d, after step %d: set aside %q, want %q", last, every, step, left, want)
 			}
-			if text := string(read(t, mem, filepath.Join(s.Dir(), latestName))); text != fmt.Sprintf("step-%08d\n", step) {
+			if text := string(read(t, mem, filepath.Join(s.Dir(), latestName))); text != fmt.Sprintf("step-%08d\n",
+				step) {
 				t.Fatalf("latest is %q after step %d", text, step)
 			}
 		}
@@ -186,7 +191,8 @@ func TestKeepByDefinition(t *testing.T) {
 func TestStepNames(t *testing.T) {
 	mem := vfstest.NewMem()
 	s := open(t, mem, Options{})
-	for _, name := range []string{"step-00000010", "step-00000009", "step-123456789", "step-99999999", "step-9", "step-0000000010", "step--0000001", "step-00000011.tmp", "other", "step-"} {
+	for _, name := range []string{"step-00000010", "step-00000009", "step-123456789", "step-99999999", "step-9",
+		"step-0000000010", "step--0000001", "step-00000011.tmp", "other", "step-"} {
 		if err := mem.Mkdir(filepath.Join(s.Dir(), name)); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +200,8 @@ func TestStepNames(t *testing.T) {
 	if got, err := s.Steps(); err != nil || !slices.Equal(got, []int64{9, 10, 99999999, 123456789}) {
 		t.Errorf("%d, %v", got, err)
 	}
-	if _, err := s.At(8); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "step 8") || !strings.Contains(err.Error(), "[9 10 99999999 123456789]") {
+	if _, err := s.At(8); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "step 8") ||
+		!strings.Contains(err.Error(), "[9 10 99999999 123456789]") {
 		t.Errorf("a step that is not there: %v", err)
 	}
 	if _, err := s.At(9); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrNone) {
@@ -207,8 +214,10 @@ func TestStepNames(t *testing.T) {
 	if _, err := s.At(13); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "it is of step 12") {
 		t.Errorf("a checkpoint under another step's name: %v", err)
 	}
-	for name, good := range map[string]bool{"step-00000008.tmp-0123456789abcdef": true, "step-00000008.old-0123456789abcdef": false, "step-00000007.tmp-0123456789abcdef": false,
-		"step-00000008.tmp-0123": false, "../step-00000008.tmp-0123456789abcdef": false, "latest.tmp-0123456789abcdef": false, "": false} {
+	for name, good := range map[string]bool{"step-00000008.tmp-0123456789abcdef": true,
+		"step-00000008.old-0123456789abcdef": false, "step-00000007.tmp-0123456789abcdef": false,
+		"step-00000008.tmp-0123": false, "../step-00000008.tmp-0123456789abcdef": false,
+		"latest.tmp-0123456789abcdef": false, "": false} {
 		if _, err := s.Join(8, name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -245,7 +254,8 @@ func TestSeal(t *testing.T) {
 			if c, at := s.At(8); err != nil || at != nil || len(c.Manifest.Files) != 2 || c.Manifest.Bytes() != 4 {
 				t.Errorf("committed %+v, %v, %v", c, err, at)
 			}
-		} else if c, at := s.At(8); err == nil || !strings.Contains(err.Error(), name) || at != nil || identity(t, mem, c, "old") != "8/old" {
+		} else if c, at := s.At(8); err == nil || !strings.Contains(err.Error(), name) || at != nil ||
+			identity(t, mem, c, "old") != "8/old" {
 			t.Errorf("%q: %v, %v", name, err, at)
 		}
 		if names, _ := mem.ReadDir(s.Dir()); len(names) != 2 { // the step and latest
@@ -272,7 +282,8 @@ func TestLatestOfMany(t *testing.T) {
 		}
 		s.fs = &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
 			for step, x := range state {
-				if x == "unreadable" && op.Kind == "open" && strings.HasPrefix(op.Path, s.path(step)+string(filepath.Separator)) {
+				if x == "unreadable" && op.Kind == "open" &&
+					strings.HasPrefix(op.Path, s.path(step)+string(filepath.Separator)) {
 					return syscall.EACCES
 				}
 			}

@@ -149,7 +149,8 @@ func found(t *testing.T, sc scenario, mem *vfstest.Mem, durable bool, when strin
 		got = identity(t, mem, c, "old", "new")
 	}
 	if got != newState && (durable || got != sc.old) {
-		t.Fatalf("crash before %s: found %q (%v), want %q or, if not yet durable (%v), %q", when, got, err, newState, !durable, sc.old)
+		t.Fatalf("crash before %s: found %q (%v), want %q or, if not yet durable (%v), %q", when, got, err, newState,
+			!durable, sc.old)
 	}
 	if warned != "" && !sc.damaged {
 		t.Fatalf("crash before %s: a reader was told of damage: %s", when, warned)
@@ -179,7 +180,8 @@ func checkRest(t *testing.T, sc scenario, s *Store, mem *vfstest.Mem, isNew bool
 		return
 	}
 	name := string(read(t, mem, path))
-	if _, err := mem.Stat(filepath.Join(s.Dir(), strings.TrimSpace(name))); err != nil || when == theEnd && name != "step-00000008\n" {
+	if _, err := mem.Stat(filepath.Join(s.Dir(), strings.TrimSpace(name))); err != nil || when == theEnd &&
+		name != "step-00000008\n" {
 		t.Fatalf("crash before %s: latest names %q: %v", when, name, err)
 	}
 }

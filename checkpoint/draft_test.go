@@ -76,7 +76,8 @@ func TestDraftRefuses(t *testing.T) {
 			t.Errorf("%s: it was committed", name)
 		}
 	}
-	for _, name := range []string{"step-00000003", "../step-00000003.tmp-0123456789abcdef", "step-00000004.tmp-0123456789abcdef", "step-00000003.old-0123456789abcdef"} {
+	for _, name := range []string{"step-00000003", "../step-00000003.tmp-0123456789abcdef",
+		"step-00000004.tmp-0123456789abcdef", "step-00000003.old-0123456789abcdef"} {
 		if _, err := s.Join(3, name); err == nil {
 			t.Errorf("joined %q", name)
 		}
@@ -112,7 +113,8 @@ func TestDraftFails(t *testing.T) {
 		}
 		s.fs = &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
 			name := filepath.Base(op.Path)
-			if kind == "latest" && strings.HasPrefix(name, "latest") || kind == "old" && op.Kind == "remove" && strings.Contains(op.Path, ".old-") ||
+			if kind == "latest" && strings.HasPrefix(name, "latest") || kind == "old" && op.Kind == "remove" &&
+				strings.Contains(op.Path, ".old-") ||
 				kind == "pruned" && op.Kind == "rename" && strings.HasPrefix(name, "step-00000003") {
 				return syscall.EIO
 			}
@@ -126,7 +128,8 @@ func TestDraftFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Commit(e); !errors.Is(err, ErrCommitted) || !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "step 7") {
+		if err := d.Commit(e); !errors.Is(err, ErrCommitted) || !errors.Is(err, syscall.EIO) ||
+			!strings.Contains(err.Error(), "step 7") {
 			t.Errorf("%s: %v", kind, err)
 		}
 		if c, err := readOnly(mem).Latest(nil); err != nil || identity(t, mem, c, "new") != "7/new" {

@@ -82,11 +82,13 @@ func checkFault(t *testing.T, sc scenario, mem *vfstest.Mem, err, fault error, l
 	committed := err == nil || errors.Is(err, ErrCommitted)
 	if fault == syscall.ENOSPC && !committed {
 		var full *SpaceError
-		if !errors.Is(err, ErrNoSpace) || !errors.As(err, &full) || full.Need != stateBytes(t) || !strings.Contains(err.Error(), full.Path) {
+		if !errors.Is(err, ErrNoSpace) || !errors.As(err, &full) || full.Need != stateBytes(t) ||
+			!strings.Contains(err.Error(), full.Path) {
 			t.Fatalf("fault at %v: %v, want an ErrNoSpace with the path and %d bytes", hit, err, stateBytes(t))
 		}
 	}
-	if names, _ := mem.ReadDir(run + "/" + folderName); !lasting && !committed && slices.ContainsFunc(names, leftover.MatchString) {
+	if names, _ := mem.ReadDir(run + "/" + folderName); !lasting && !committed &&
+		slices.ContainsFunc(names, leftover.MatchString) {
 		t.Fatalf("fault at %v: left %q", hit, names)
 	}
 	for _, left := range after(mem, hit.Index, 4) {
@@ -145,7 +147,8 @@ func TestCheckSpace(t *testing.T) {
 	if err := s.CheckSpace(2, 50); err != nil {
 		t.Error(err)
 	}
-	if err := s.CheckSpace(3, 50); !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "100 bytes are free, room for 2") {
+	if err := s.CheckSpace(3, 50); !errors.Is(err, ErrNoSpace) ||
+		!strings.Contains(err.Error(), "100 bytes are free, room for 2") {
 		t.Errorf("three of 50 in 100: %v", err)
 	}
 	real, err := Open(t.TempDir(), Options{})

@@ -44,7 +44,8 @@ func TestUnreadableStops(t *testing.T) {
 			if hit == "" {
 				break
 			}
-			if c != nil || !errors.Is(err, ErrUnreadable) || !errors.Is(err, fault) || !strings.Contains(err.Error(), "step-00000008") {
+			if c != nil || !errors.Is(err, ErrUnreadable) || !errors.Is(err, fault) ||
+				!strings.Contains(err.Error(), "step-00000008") {
 				t.Errorf("%v at %s: %+v, %v", fault, hit, c, err)
 			}
 		}
@@ -56,7 +57,8 @@ func TestNewerStops(t *testing.T) {
 	mem, s := damaged(t)
 	newerManifest(t, mem, s, 8)
 	for _, kind := range []error{ErrDamaged, ErrUnreadable, ErrNone} {
-		if c, err := s.Latest(nil); c != nil || !errors.Is(err, ErrNewer) || errors.Is(err, kind) || !strings.Contains(err.Error(), "step-00000008") {
+		if c, err := s.Latest(nil); c != nil || !errors.Is(err, ErrNewer) || errors.Is(err, kind) ||
+			!strings.Contains(err.Error(), "step-00000008") {
 			t.Errorf("found %+v, %v", c, err)
 		}
 	}
@@ -132,8 +134,10 @@ func TestReplacementIsChecked(t *testing.T) {
 // A manifest that is no manifest of ours is newer if it says so and no sum of ours contradicts it, otherwise damaged.
 func TestNewerOrDamaged(t *testing.T) {
 	for text, want := range map[string]error{
-		`{"format": 2, "files": 3}`: ErrNewer, `{"format": 2, "step": 8, "files": []}`: ErrNewer, `{"format": 2, "sum": ""}`: ErrNewer, `{"format": 3, "sum": "x"}`: ErrNewer,
-		`{"format": 1, "files": 3}`: ErrDamaged, `{"format": 1, "step": 8}`: ErrDamaged, `{"format": 0, "step": "x"}`: ErrDamaged, `{"format": 2`: ErrDamaged, "": ErrDamaged, `{}`: ErrDamaged,
+		`{"format": 2, "files": 3}`: ErrNewer, `{"format": 2, "step": 8, "files": []}`: ErrNewer,
+		`{"format": 2, "sum": ""}`: ErrNewer, `{"format": 3, "sum": "x"}`: ErrNewer,
+		`{"format": 1, "files": 3}`: ErrDamaged, `{"format": 1, "step": 8}`: ErrDamaged,
+		`{"format": 0, "step": "x"}`: ErrDamaged, `{"format": 2`: ErrDamaged, "": ErrDamaged, `{}`: ErrDamaged,
 	} {
 		mem, s := damaged(t)
 		replace(t, mem, filepath.Join(s.path(8), manifestName), []byte(text))

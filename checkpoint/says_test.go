@@ -23,7 +23,8 @@ func TestSpaceErrorSays(t *testing.T) {
 	if e.Free = 0; !strings.Contains(e.Error(), ", 0 are free") {
 		t.Errorf("%q", e)
 	}
-	if e.Free = -1; e.Error() != "no space left in dir: a checkpoint needs 500 bytes: write a: full" || !errors.Is(e, ErrNoSpace) || !errors.Is(e, e.Err) {
+	if e.Free = -1; e.Error() != "no space left in dir: a checkpoint needs 500 bytes: write a: full" ||
+		!errors.Is(e, ErrNoSpace) || !errors.Is(e, e.Err) {
 		t.Errorf("%q", e)
 	}
 	mem := vfstest.NewMem()
@@ -49,7 +50,9 @@ func TestDraftsOnAFullDisk(t *testing.T) {
 				switch {
 				case blind && op.Kind == "free":
 					return syscall.EIO
-				case op.Kind == "mkdir" && kind == "mkdir", kind == "manifest" && op.Kind == "create" && filepath.Base(op.Path) == manifestName, kind == "create" && op.Kind == "create" && filepath.Base(op.Path) == "b":
+				case op.Kind == "mkdir" && kind == "mkdir", kind == "manifest" && op.Kind == "create" &&
+					filepath.Base(op.Path) == manifestName, kind == "create" && op.Kind == "create" &&
+					filepath.Base(op.Path) == "b":
 					return syscall.ENOSPC
 				}
 				return nil
@@ -64,7 +67,8 @@ func TestDraftsOnAFullDisk(t *testing.T) {
 				}
 			}
 			var full *SpaceError
-			if !errors.As(err, &full) || full.Need != want || (full.Free == -1) != blind || full.Path != s.Dir() || !strings.Contains(err.Error(), "checkpoint: save step 7: ") {
+			if !errors.As(err, &full) || full.Need != want || (full.Free == -1) != blind || full.Path != s.Dir() ||
+				!strings.Contains(err.Error(), "checkpoint: save step 7: ") {
 				t.Errorf("%s, blind %v: %v, want %d bytes", kind, blind, err, want)
 			}
 			if names, _ := mem.ReadDir(s.Dir()); len(names) != 0 {
@@ -78,7 +82,9 @@ func TestDraftsOnAFullDisk(t *testing.T) {
 func TestLatestAdvises(t *testing.T) {
 	mem, s := damaged(t)
 	newerManifest(t, mem, s, 8)
-	if _, err := s.Latest(nil); err == nil || !strings.HasSuffix(err.Error(), "; use that program, or move the folder away to use the checkpoint before") || !strings.Contains(err.Error(), "format 2, this program reads format 1") {
+	if _, err := s.Latest(nil); err == nil ||
+		!strings.HasSuffix(err.Error(), "; use that program, or move the folder away to use the checkpoint before") ||
+		!strings.Contains(err.Error(), "format 2, this program reads format 1") {
 		t.Errorf("newer: %v", err)
 	}
 	s.fs = &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
@@ -87,7 +93,8 @@ func TestLatestAdvises(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := s.Latest(nil); err == nil || !strings.HasSuffix(err.Error(), "; make it readable, or move the folder away to use the checkpoint before") {
+	if _, err := s.Latest(nil); err == nil ||
+		!strings.HasSuffix(err.Error(), "; make it readable, or move the folder away to use the checkpoint before") {
 		t.Errorf("unreadable: %v", err)
 	}
 }
@@ -108,7 +115,8 @@ func TestFilesAreClosed(t *testing.T) {
 	})
 	broken := errors.New("broken")
 	quota.Files(t, "a save that fails", func() {
-		if err := s.Save(99, []File{bytesFile("a", nil), {"b", func(io.Writer) error { return broken }}}); !errors.Is(err, broken) {
+		if err := s.Save(99, []File{bytesFile("a", nil),
+			{"b", func(io.Writer) error { return broken }}}); !errors.Is(err, broken) {
 			t.Error(err)
 		}
 	})

@@ -111,7 +111,8 @@ func TestSaveAndFind(t *testing.T) {
 	if err != nil || identity(t, mem, c, "a") != "123456789/a" {
 		t.Fatalf("latest %+v, %v", c, err)
 	}
-	if c.Dir != filepath.Join(run, "checkpoints", "step-123456789") || c.Manifest.Bytes() != c.Manifest.Files[0].Bytes+c.Manifest.Files[1].Bytes {
+	if c.Dir != filepath.Join(run, "checkpoints", "step-123456789") ||
+		c.Manifest.Bytes() != c.Manifest.Files[0].Bytes+c.Manifest.Files[1].Bytes {
 		t.Errorf("folder %s, manifest %+v", c.Dir, c.Manifest)
 	}
 	if got := string(read(t, mem, filepath.Join(s.Dir(), "latest"))); got != "step-123456789\n" {
@@ -149,7 +150,8 @@ func TestSaveRefuses(t *testing.T) {
 	} {
 		if err := s.Save(1, files); err == nil {
 			t.Errorf("%s: saved", name)
-		} else if name == "own error" && (!errors.Is(err, broken) || !strings.Contains(err.Error(), "step 1: write b: device lost")) {
+		} else if name == "own error" &&
+			(!errors.Is(err, broken) || !strings.Contains(err.Error(), "step 1: write b: device lost")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -233,7 +235,8 @@ func TestReadOnly(t *testing.T) {
 func TestOpenSparesOthers(t *testing.T) {
 	mem := vfstest.NewMem()
 	dir := open(t, mem, Options{}).Dir()
-	names := []string{"best", "notes.tmp-0123456789abcdef", "step-00000001.tmp-", "step-1.tmp-0123456789abcdef", "step-x"}
+	names := []string{"best", "notes.tmp-0123456789abcdef", "step-00000001.tmp-",
+		"step-1.tmp-0123456789abcdef", "step-x"}
 	for _, name := range names {
 		if err := mem.Mkdir(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -300,7 +303,8 @@ func TestTidy(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps, err := s.Steps()
-	if text := string(read(t, mem, filepath.Join(s.Dir(), latestName))); err != nil || !slices.Equal(steps, []int64{4}) || text != "step-00000004\n" {
+	if text := string(read(t, mem, filepath.Join(s.Dir(), latestName))); err != nil ||
+		!slices.Equal(steps, []int64{4}) || text != "step-00000004\n" {
 		t.Errorf("steps %d, latest %q (%v)", steps, text, err)
 	}
 	if viewer := open(t, mem, Options{ReadOnly: true}); viewer.Tidy(4) == nil {

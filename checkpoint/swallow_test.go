@@ -41,15 +41,21 @@ func TestNoFaultIsSwallowed(t *testing.T) {
 		act    func(vfs.FS) error
 		spare  func(vfstest.Op) bool
 	}{
-		"Open":                {nil, 3, func(f vfs.FS) error { _, err := Open(run, Options{FS: f}); return err }, nil},
-		"Open with a draft":   {left("step-00000008.tmp-0123456789abcdef"), 8, func(f vfs.FS) error { _, err := Open(run, Options{FS: f}); return err }, nil},
-		"Open with an old":    {left("step-00000008.old-0123456789abcdef"), 4, func(f vfs.FS) error { _, err := Open(run, Options{FS: f}); return err }, nil},
-		"Steps":               {three, 1, func(f vfs.FS) error { _, err := at(f, Options{}).Steps(); return err }, nil},
-		"CheckSpace":          {three, 1, func(f vfs.FS) error { return at(f, Options{}).CheckSpace(1, 1) }, nil},
-		"Begin":               {three, 2, func(f vfs.FS) error { _, err := at(f, Options{}).Begin(16); return err }, func(op vfstest.Op) bool { return op.Kind == "readdir" }},
-		"Tidy":                {three, 8, func(f vfs.FS) error { return at(f, Options{KeepLast: 1}).Tidy(12) }, func(op vfstest.Op) bool { return strings.HasSuffix(op.Path, "/latest") }},
-		"Tidy without latest": {func(f vfs.FS) { three(f); drop(t, f, latestName) }, 8, func(f vfs.FS) error { return at(f, Options{KeepLast: 1}).Tidy(12) }, func(op vfstest.Op) bool { return op.Kind == "stat" || op.Kind == "open" }},
-		"Load":                {three, 6, func(f vfs.FS) error { _, err := at(f, Options{}).At(8); return err }, reads},
+		"Open": {nil, 3, func(f vfs.FS) error { _, err := Open(run, Options{FS: f}); return err }, nil},
+		"Open with a draft": {left("step-00000008.tmp-0123456789abcdef"), 8,
+			func(f vfs.FS) error { _, err := Open(run, Options{FS: f}); return err }, nil},
+		"Open with an old": {left("step-00000008.old-0123456789abcdef"), 4,
+			func(f vfs.FS) error { _, err := Open(run, Options{FS: f}); return err }, nil},
+		"Steps":      {three, 1, func(f vfs.FS) error { _, err := at(f, Options{}).Steps(); return err }, nil},
+		"CheckSpace": {three, 1, func(f vfs.FS) error { return at(f, Options{}).CheckSpace(1, 1) }, nil},
+		"Begin": {three, 2, func(f vfs.FS) error { _, err := at(f, Options{}).Begin(16); return err },
+			func(op vfstest.Op) bool { return op.Kind == "readdir" }},
+		"Tidy": {three, 8, func(f vfs.FS) error { return at(f, Options{KeepLast: 1}).Tidy(12) },
+			func(op vfstest.Op) bool { return strings.HasSuffix(op.Path, "/latest") }},
+		"Tidy without latest": {func(f vfs.FS) { three(f); drop(t, f, latestName) }, 8,
+			func(f vfs.FS) error { return at(f, Options{KeepLast: 1}).Tidy(12) },
+			func(op vfstest.Op) bool { return op.Kind == "stat" || op.Kind == "open" }},
+		"Load": {three, 6, func(f vfs.FS) error { _, err := at(f, Options{}).At(8); return err }, reads},
 		"Rewind": {three, 8, func(f vfs.FS) error { _, err := at(f, Options{}).Rewind(4); return err },
 			func(op vfstest.Op) bool { return op.Kind != "rename" && op.Kind != "syncdir" && op.Kind != "readdir" }},
 	} {
@@ -74,8 +80,10 @@ func TestDamageTexts(t *testing.T) {
 		change func(mem *vfstest.Mem, s *Store, m Manifest)
 		want   string
 	}{
-		{func(mem *vfstest.Mem, s *Store, m Manifest) { replace(t, mem, file(s, m, 0), []byte("x")) }, "FIRST: 1 bytes, the manifest says BYTES"},
-		{func(mem *vfstest.Mem, s *Store, m Manifest) { must(t, mem.Remove(file(s, m, 0))) }, "FIRST: the file is missing"},
+		{func(mem *vfstest.Mem, s *Store, m Manifest) { replace(t, mem, file(s, m, 0), []byte("x")) },
+			"FIRST: 1 bytes, the manifest says BYTES"},
+		{func(mem *vfstest.Mem, s *Store, m Manifest) { must(t, mem.Remove(file(s, m, 0))) },
+			"FIRST: the file is missing"},
 		{func(mem *vfstest.Mem, s *Store, m Manifest) {
 			must(t, mem.Remove(file(s, m, 0)))
 			replace(t, mem, file(s, m, 1), make([]byte, m.Files[1].Bytes))
@@ -89,11 +97,16 @@ func TestDamageTexts(t *testing.T) {
 		{func(mem *vfstest.Mem, s *Store, _ Manifest) {
 			replace(t, mem, filepath.Join(s.path(8), manifestName), []byte("{}"))
 		}, "MANIFEST.json: its bytes do not match its own sum"},
-		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Step = 9; put(t, mem, s, m) }, "MANIFEST.json: it is of step 9"},
-		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[1].Name = "../x"; put(t, mem, s, m) }, `MANIFEST.json: file 1: name "../x" or length BYTES2 cannot be right`},
-		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[1].Name = m.Files[0].Name; put(t, mem, s, m) }, `MANIFEST.json: file 1: name "FIRST" or length BYTES2 cannot be right`},
-		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[0].Bytes = -1; put(t, mem, s, m) }, `MANIFEST.json: file 0: name "FIRST" or length -1 cannot be right`},
-		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[0].Name = manifestName; put(t, mem, s, m) }, `MANIFEST.json: file 0: name "MANIFEST.json" or length BYTES cannot be right`},
+		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Step = 9; put(t, mem, s, m) },
+			"MANIFEST.json: it is of step 9"},
+		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[1].Name = "../x"; put(t, mem, s, m) },
+			`MANIFEST.json: file 1: name "../x" or length BYTES2 cannot be right`},
+		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[1].Name = m.Files[0].Name; put(t, mem, s, m) },
+			`MANIFEST.json: file 1: name "FIRST" or length BYTES2 cannot be right`},
+		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[0].Bytes = -1; put(t, mem, s, m) },
+			`MANIFEST.json: file 0: name "FIRST" or length -1 cannot be right`},
+		{func(mem *vfstest.Mem, s *Store, m Manifest) { m.Files[0].Name = manifestName; put(t, mem, s, m) },
+			`MANIFEST.json: file 0: name "MANIFEST.json" or length BYTES cannot be right`},
 	} {
 		mem := vfstest.NewMem()
 		s := open(t, mem, Options{})
@@ -103,7 +116,9 @@ func TestDamageTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		zeros := sumOf(make([]byte, m.Files[1].Bytes))
-		want := strings.NewReplacer("FIRST", m.Files[0].Name, "SECOND", m.Files[1].Name, "BYTES2", fmt.Sprint(m.Files[1].Bytes), "BYTES", fmt.Sprint(m.Files[0].Bytes), "ZEROS", zeros, "SUM", m.Files[1].SHA256).Replace(c.want)
+		want := strings.NewReplacer("FIRST", m.Files[0].Name, "SECOND", m.Files[1].Name, "BYTES2",
+			fmt.Sprint(m.Files[1].Bytes), "BYTES", fmt.Sprint(m.Files[0].Bytes), "ZEROS", zeros, "SUM",
+			m.Files[1].SHA256).Replace(c.want)
 		c.change(mem, s, m)
 		if _, err := s.At(8); !errors.Is(err, ErrDamaged) || err.Error() != "damaged checkpoint "+s.path(8)+": "+want {
 			t.Errorf("%v\nwant %s", err, want)
@@ -113,10 +128,12 @@ func TestDamageTexts(t *testing.T) {
 	for _, step := range []int64{3, 100000000, 20} {
 		save(t, s, step, "a")
 	}
-	if _, err := s.At(7); !errors.Is(err, ErrNone) || err.Error() != "no checkpoint of step 7 in "+s.Dir()+": it has [3 20 100000000]" {
+	if _, err := s.At(7); !errors.Is(err, ErrNone) ||
+		err.Error() != "no checkpoint of step 7 in "+s.Dir()+": it has [3 20 100000000]" {
 		t.Error(err)
 	}
-	if _, err := Open(run, Options{FS: vfstest.NewMem(), KeepLast: 3, KeepEvery: -2}); err == nil || err.Error() != "checkpoint: keep last 3, keep every -2: neither may be negative" {
+	if _, err := Open(run, Options{FS: vfstest.NewMem(), KeepLast: 3, KeepEvery: -2}); err == nil ||
+		err.Error() != "checkpoint: keep last 3, keep every -2: neither may be negative" {
 		t.Error(err)
 	}
 	if _, err := Open(run, Options{FS: vfstest.NewMem(), KeepLast: -1}); err == nil {
@@ -151,7 +168,8 @@ func sumOf(b []byte) string {
 func TestNamesOfSteps(t *testing.T) {
 	mem := vfstest.NewMem()
 	s := open(t, mem, Options{})
-	for _, name := range []string{"step-5", "step-00000005x", "step--0000005", "step-+0000005", "step-000000005", "Step-00000005", "00000006", "step-", "latest2", "step-00000007"} {
+	for _, name := range []string{"step-5", "step-00000005x", "step--0000005", "step-+0000005", "step-000000005",
+		"Step-00000005", "00000006", "step-", "latest2", "step-00000007"} {
 		must(t, mem.Mkdir(filepath.Join(s.Dir(), name)))
 	}
 	if steps, err := s.Steps(); err != nil || !slices.Equal(steps, []int64{7}) {
@@ -172,11 +190,14 @@ func TestKindsOfContents(t *testing.T) {
 	must(t, mem.Mkdir(s.path(8)))
 	s = open(t, mem, Options{})
 	names, _ := mem.ReadDir(s.Dir())
-	if c, err := s.At(8); err != nil || c.Manifest.Bytes() != 1 || !slices.ContainsFunc(names, func(n string) bool { return setAside.MatchString(n) && strings.Contains(n, ".damaged-") }) {
+	if c, err := s.At(8); err != nil || c.Manifest.Bytes() != 1 ||
+		!slices.ContainsFunc(names,
+			func(n string) bool { return setAside.MatchString(n) && strings.Contains(n, ".damaged-") }) {
 		t.Errorf("a damaged replacement: %+v, %v, %q", c, err, names)
 	}
 	replace(t, mem, filepath.Join(s.path(8), manifestName), []byte(`{"format":7,"step":"eight","files":{}}`))
-	if _, err := s.At(8); !errors.Is(err, ErrNewer) || !strings.HasSuffix(err.Error(), "MANIFEST.json: format 7, this program reads format 1") {
+	if _, err := s.At(8); !errors.Is(err, ErrNewer) ||
+		!strings.HasSuffix(err.Error(), "MANIFEST.json: format 7, this program reads format 1") {
 		t.Error(err)
 	}
 	if _, err := s.Begin(-1); err == nil || err.Error() != "checkpoint: save step -1: a step is not negative" {
@@ -192,12 +213,15 @@ func TestKindsOfContents(t *testing.T) {
 	if _, err := d.Write([]File{bytesFile("a", nil), bytesFile("A", nil)}); err == nil {
 		t.Error("two names that some file systems do not tell apart")
 	}
-	for _, draft := range []string{"step-00000009.old-0123456789abcdef", "step-00000008.tmp-0123456789abcdef", "../step-00000009.tmp-0123456789abcdef", "latest.tmp-0123456789abcdef", ""} {
-		if _, err := s.Join(9, draft); err == nil || err.Error() != fmt.Sprintf("checkpoint: %q is not a draft of step 9", draft) {
+	for _, draft := range []string{"step-00000009.old-0123456789abcdef", "step-00000008.tmp-0123456789abcdef",
+		"../step-00000009.tmp-0123456789abcdef", "latest.tmp-0123456789abcdef", ""} {
+		if _, err := s.Join(9, draft); err == nil ||
+			err.Error() != fmt.Sprintf("checkpoint: %q is not a draft of step 9", draft) {
 			t.Error(err)
 		}
 	}
-	for name, err := range map[string]error{"save": readOnly(mem).Save(1, nil), "tidy": readOnly(mem).Tidy(1), "rewind": second(readOnly(mem).Rewind(1)), "begin": second(readOnly(mem).Begin(1))} {
+	for name, err := range map[string]error{"save": readOnly(mem).Save(1, nil), "tidy": readOnly(mem).Tidy(1),
+		"rewind": second(readOnly(mem).Rewind(1)), "begin": second(readOnly(mem).Begin(1))} {
 		if err == nil || !strings.HasSuffix(err.Error(), s.Dir()+" is open for reading only") {
 			t.Errorf("%s: %v", name, err)
 		}

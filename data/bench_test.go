@@ -26,7 +26,8 @@ func benchmarkNext(b *testing.B, load func(*Split, int, int, uint64) *Loader) {
 }
 
 func BenchmarkStreamSeek(b *testing.B) {
-	l := NewStream(split(b, buildSet(b, must(parseSynthetic("docs=4000,len=128")), narrow, BuildOptions{}), Train), 1, 1, 1)
+	l := NewStream(split(b, buildSet(b, must(parseSynthetic("docs=4000,len=128")), narrow, BuildOptions{}), Train), 1,
+		1, 1)
 	p := Position{Dataset: l.split.hash, Split: Train, Seed: 1, Epoch: 900, Index: 3999}
 	p.Tokens = l.split.tokens - 1
 	d := l.split.locate(func() uint64 { perm := newPermutation(4000, 1, 900); return perm.at(3999) }())
@@ -47,7 +48,8 @@ func BenchmarkBuild(b *testing.B) {
 	b.SetBytes(bytes)
 	i := 0
 	for b.Loop() {
-		if _, err := build(filepath.Join(b.TempDir(), fmt.Sprint(i)), src, narrow, BuildOptions{HeldOut: 0.01}); err != nil {
+		if _, err := build(filepath.Join(b.TempDir(), fmt.Sprint(i)), src, narrow,
+			BuildOptions{HeldOut: 0.01}); err != nil {
 			b.Fatal(err)
 		}
 		i++

@@ -53,7 +53,8 @@ func TestBatchesOfSources(t *testing.T) {
 		var infos []SourceInfo
 		for i, n := range sizes {
 			s, kept, skipped := mixed(string(rune('a'+i)), n)
-			info := SourceInfo{Name: s.name, Docs: int64(n), Tokens: int64(len(strings.Join(kept, " ")) + 1), Skipped: skipped}
+			info := SourceInfo{Name: s.name, Docs: int64(n), Tokens: int64(len(strings.Join(kept, " ")) + 1),
+				Skipped: skipped}
 			src, want, infos = append(src, s), append(want, kept...), append(infos, info)
 		}
 		told, last := 0, int64(0)
@@ -83,7 +84,8 @@ func TestBatchesOfSources(t *testing.T) {
 // A source without text is named with what was dropped of it, first or last, of one batch or of several.
 func TestSourceWithoutText(t *testing.T) {
 	good, _, _ := mixed("good", 300)
-	bad := sieve{named{texts{docs: slices.Concat(slices.Repeat([]string{empty}, 5), slices.Repeat([]string{notUTF8}, 300), []string{""})}, "bad"}}
+	bad := sieve{named{texts{docs: slices.Concat(slices.Repeat([]string{empty}, 5),
+		slices.Repeat([]string{notUTF8}, 300), []string{""})}, "bad"}}
 	const want = "data: source bad: gave no document with text (300 not UTF-8, 6 empty)"
 	for _, src := range [][]Source{{bad}, {bad, good}, {good, bad}, {good, bad, good}} {
 		_, err := Build(t.Context(), filepath.Join(t.TempDir(), "set"), src, narrow, BuildOptions{})

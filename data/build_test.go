@@ -113,7 +113,8 @@ func TestMaxTokens(t *testing.T) {
 	s := buildSet(t, src, narrow, BuildOptions{MaxTokens: 3000, Progress: func(d, n int64) { docs, tokens = d, n }})
 	m := s.Manifest
 	if m.Tokens < 3000 || m.Tokens > 3000+70 || docs != m.Docs || tokens != m.Tokens {
-		t.Errorf("%d tokens of %d documents, progress says %d of %d; want just over 3000", m.Tokens, m.Docs, tokens, docs)
+		t.Errorf("%d tokens of %d documents, progress says %d of %d; want just over 3000", m.Tokens,
+			m.Docs, tokens, docs)
 	}
 	if got := textsOf(t, s, Train, narrow); !slices.Equal(got, src.docs[:len(got)]) {
 		t.Error("the documents kept are not the first ones")
@@ -156,7 +157,8 @@ func TestBuildReuses(t *testing.T) {
 	changed.id = "" // a source that cannot vouch for itself is read every time
 	for range 2 {
 		changed.docs = append(changed.docs, "more")
-		if again, err = build(dir, changed, wide, BuildOptions{}); err != nil || again.Docs != int64(len(changed.docs)) {
+		if again, err = build(dir, changed, wide, BuildOptions{}); err != nil ||
+			again.Docs != int64(len(changed.docs)) {
 			t.Fatalf("source without fingerprint: %v", err)
 		}
 	}
@@ -189,14 +191,18 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 		want string
 	}{
 		"source fails": {context.Background(), []Source{failing}, narrow, BuildOptions{}, "texts: disk on fire"},
-		"bad id":       {context.Background(), []Source{many}, byteEncoder{vocab: 100, eos: -1}, BuildOptions{}, "its vocabulary is 100"},
-		"bad eos":      {context.Background(), []Source{many}, byteEncoder{vocab: 256, eos: 256}, BuildOptions{}, "end-of-text id 256"},
-		"cancelled":    {cancelled, []Source{many}, narrow, BuildOptions{}, "context canceled"},
-		"empty":        {context.Background(), []Source{texts{docs: []string{"", ""}}}, narrow, BuildOptions{}, "no document"},
-		"no source":    {context.Background(), nil, narrow, BuildOptions{}, "no sources"},
-		"held out by":  {context.Background(), []Source{many}, narrow, BuildOptions{HeldOutBy: "rows"}, `HeldOutBy "rows"`},
-		"held out":     {context.Background(), []Source{many}, narrow, BuildOptions{HeldOut: 1}, "HeldOut 1"},
-		"negative":     {context.Background(), []Source{many}, narrow, BuildOptions{ShardTokens: -1}, "negative"},
+		"bad id": {context.Background(), []Source{many}, byteEncoder{vocab: 100, eos: -1}, BuildOptions{},
+			"its vocabulary is 100"},
+		"bad eos": {context.Background(), []Source{many}, byteEncoder{vocab: 256, eos: 256}, BuildOptions{},
+			"end-of-text id 256"},
+		"cancelled": {cancelled, []Source{many}, narrow, BuildOptions{}, "context canceled"},
+		"empty": {context.Background(), []Source{texts{docs: []string{"", ""}}}, narrow, BuildOptions{},
+			"no document"},
+		"no source": {context.Background(), nil, narrow, BuildOptions{}, "no sources"},
+		"held out by": {context.Background(), []Source{many}, narrow, BuildOptions{HeldOutBy: "rows"},
+			`HeldOutBy "rows"`},
+		"held out": {context.Background(), []Source{many}, narrow, BuildOptions{HeldOut: 1}, "HeldOut 1"},
+		"negative": {context.Background(), []Source{many}, narrow, BuildOptions{ShardTokens: -1}, "negative"},
 	} {
 		parent := t.TempDir()
 		_, err := Build(tc.ctx, filepath.Join(parent, "set"), tc.src, tc.enc, tc.opt)

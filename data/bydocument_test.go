@@ -47,7 +47,8 @@ func TestByDocumentByDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string][]doc{}
-		others := slices.ContainsFunc(docs, func(x doc) bool { return x.hash != least && float64(x.hash) >= share*math.Exp2(64) })
+		others := slices.ContainsFunc(docs,
+			func(x doc) bool { return x.hash != least && float64(x.hash) >= share*math.Exp2(64) })
 		for _, x := range docs {
 			split := Train
 			if share > 0 && (float64(x.hash) < share*math.Exp2(64) || x.hash == least) && (others || x.hash != least) {

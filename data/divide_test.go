@@ -70,7 +70,8 @@ func TestPiecesAreHeldOut(t *testing.T) {
 			case i >= 3 && i < 5 && (info.HeldOut == 0 || got > 0.3):
 				t.Errorf("source %d, small: %.3f of it is held out", i, got)
 			case i == 5 && info.HeldOut != 0:
-				t.Errorf("source %d: %d of %d tokens are held out, and it has nothing to spare", i, info.HeldOut, info.Tokens)
+				t.Errorf("source %d: %d of %d tokens are held out, and it has nothing to spare", i,
+					info.HeldOut, info.Tokens)
 			}
 		}
 		spread(t, valid)
@@ -112,8 +113,10 @@ func TestRepetitionsAreNotHeldOut(t *testing.T) {
 				t.Fatalf("%q is in both splits", v)
 			}
 		}
-		if info := s.Manifest.Sources[0]; info.Repeated != int64((copies-1)*tokens) || len(valid) < 80 || len(train)+copies*len(valid) != copies*500 {
-			t.Errorf("%d copies: %d held out, %d in training, %d tokens left out", copies, len(valid), len(train), info.Repeated)
+		if info := s.Manifest.Sources[0]; info.Repeated != int64((copies-1)*tokens) || len(valid) < 80 ||
+			len(train)+copies*len(valid) != copies*500 {
+			t.Errorf("%d copies: %d held out, %d in training, %d tokens left out", copies, len(valid), len(train),
+				info.Repeated)
 		}
 	}
 }

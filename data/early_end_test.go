@@ -46,8 +46,9 @@ func TestEarlyEndIsAnError(t *testing.T) {
 	text := prose(8000)
 	dir := t.TempDir()
 	for name, whole := range map[string][]byte{
-		"a.txt.gz": gz(text), "a.txt.zst": zst(text), "a.jsonl.gz": gz(lines.Bytes()), "a.jsonl.zst": zst(lines.Bytes()),
-		"a.parquet": parquetOf(t, rows),
+		"a.txt.gz": gz(text), "a.txt.zst": zst(text), "a.jsonl.gz": gz(lines.Bytes()),
+		"a.jsonl.zst": zst(lines.Bytes()),
+		"a.parquet":   parquetOf(t, rows),
 	} {
 		path := filepath.Join(dir, name)
 		write(t, path, whole)
@@ -60,7 +61,8 @@ func TestEarlyEndIsAnError(t *testing.T) {
 			docs, err := readAll(t, path)
 			var c *CorruptError
 			if !errors.As(err, &c) || !strings.Contains(err.Error(), path) {
-				t.Errorf("%s cut to %d of %d bytes: %d documents, error %v, want a CorruptError that names it", name, keep, n, docs, err)
+				t.Errorf("%s cut to %d of %d bytes: %d documents, error %v, want a CorruptError that names it", name,
+					keep, n, docs, err)
 			}
 			if strings.HasPrefix(name, "a.jsonl") {
 				err := Lines(path, func(int, []byte) error { return nil })

@@ -27,7 +27,8 @@ func tens(n int) (s texts) {
 // A shard is filled to its bound exactly; a document longer than the bound has one for itself. A set ends with the
 // document that reaches the bound of its tokens, in whichever source that is.
 func TestBoundsAreReached(t *testing.T) {
-	for bound, want := range map[int][]int64{30: {3, 3, 1}, 29: {2, 2, 2, 1}, 31: {3, 3, 1}, 70: {7}, 69: {6, 1}, 5: {1, 1, 1, 1, 1, 1, 1}} {
+	for bound, want := range map[int][]int64{30: {3, 3, 1}, 29: {2, 2, 2, 1}, 31: {3, 3, 1}, 70: {7}, 69: {6, 1},
+		5: {1, 1, 1, 1, 1, 1, 1}} {
 		var got []int64
 		for _, s := range buildSet(t, tens(7), narrow, BuildOptions{ShardTokens: bound}).Manifest.Shards {
 			got = append(got, s.Docs)
@@ -36,7 +37,8 @@ func TestBoundsAreReached(t *testing.T) {
 			t.Errorf("shards of %d tokens hold %d documents, want %d", bound, got, want)
 		}
 	}
-	for most, want := range map[int64][2]int64{1: {1, 0}, 10: {1, 0}, 11: {2, 0}, 70: {7, 0}, 71: {7, 1}, 100: {7, 3}, 101: {7, 4}, 999: {7, 5}} {
+	for most, want := range map[int64][2]int64{1: {1, 0}, 10: {1, 0}, 11: {2, 0}, 70: {7, 0}, 71: {7, 1}, 100: {7, 3},
+		101: {7, 4}, 999: {7, 5}} {
 		dir := filepath.Join(t.TempDir(), "set")
 		m, err := Build(t.Context(), dir, []Source{tens(7), tens(5)}, narrow, BuildOptions{MaxTokens: most})
 		if err != nil {
@@ -72,11 +74,13 @@ func TestPlacesInLongTexts(t *testing.T) {
 		b := []byte(strings.Repeat("x", 4*block))
 		b[at] = 0
 		write(t, path, b)
-		if _, err := readAll(t, path); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("byte %d is zero", at)) {
+		if _, err := readAll(t, path); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("byte %d is zero", at)) {
 			t.Errorf("a zero at %d: %v", at, err)
 		}
 	}
-	b := []byte(strings.Repeat("x", block-len(textBreak)) + textBreak + "\xff\xfe" + strings.Repeat("y", 50) + textBreak + "end")
+	b := []byte(strings.Repeat("x", block-len(textBreak)) + textBreak + "\xff\xfe" + strings.Repeat("y", 50) +
+		textBreak + "end")
 	write(t, path, b)
 	s := buildSet(t, open(t, path), narrow, BuildOptions{})
 	if got := s.Manifest.Sources[0]; got.Docs != 2 || got.Skipped != (Skipped{NotUTF8: 1}) {
@@ -97,10 +101,12 @@ func TestEarlyEndAdvises(t *testing.T) {
 		err     error
 		corrupt bool
 		advised bool
-	}{{io.ErrUnexpectedEOF, true, true}, {fmt.Errorf("x: %w", io.EOF), true, true}, {errors.New("bad"), true, false}, {syscall.EIO, false, false}} {
+	}{{io.ErrUnexpectedEOF, true, true}, {fmt.Errorf("x: %w", io.EOF), true, true}, {errors.New("bad"), true, false},
+		{syscall.EIO, false, false}} {
 		err := unreadable("f", x.err)
 		var c *CorruptError
-		if errors.As(err, &c) != x.corrupt || strings.Contains(err.Error(), advice) != x.advised || !errors.Is(err, x.err) || !strings.HasPrefix(err.Error(), "data: f: ") {
+		if errors.As(err, &c) != x.corrupt || strings.Contains(err.Error(), advice) != x.advised ||
+			!errors.Is(err, x.err) || !strings.HasPrefix(err.Error(), "data: f: ") {
 			t.Errorf("%v became %v", x.err, err)
 		}
 	}
@@ -126,12 +132,14 @@ func TestSyntheticOptionsHaveEffect(t *testing.T) {
 		return needles, queries, asks, least, digits
 	}
 	for opts, want := range map[string][5]int{
-		"needles=1": {1, 1, 0, 2, 2}, "needles=4": {4, 2, 3, 2, 2}, "needles=9,queries=1,asks=1": {9, 1, 0, 2, 2}, "needles=9,queries=5,asks=2": {9, 5, 1, 2, 2},
-		"needles=9,asks=7": {9, 2, 6, 2, 2}, "digits=5": {4, 2, 3, 5, 5},
+		"needles=1": {1, 1, 0, 2, 2}, "needles=4": {4, 2, 3, 2, 2}, "needles=9,queries=1,asks=1": {9, 1, 0, 2, 2},
+		"needles=9,queries=5,asks=2": {9, 5, 1, 2, 2},
+		"needles=9,asks=7":           {9, 2, 6, 2, 2}, "digits=5": {4, 2, 3, 5, 5},
 	} {
 		n, q, a, lo, hi := most(opts)
 		if got := [5]int{n, q, a, lo, hi}; got != want {
-			t.Errorf("%s: at most %d needles, %d queries, %d questions more, numbers of %d to %d digits; want %d", opts, n, q, a, lo, hi, want)
+			t.Errorf("%s: at most %d needles, %d queries, %d questions more, numbers of %d to %d digits; want %d", opts,
+				n, q, a, lo, hi, want)
 		}
 	}
 	for _, line := range strings.Split(must(parseSynthetic("mix=kv,digits=6")).Document(3).Text, "\n") {
@@ -139,7 +147,8 @@ func TestSyntheticOptionsHaveEffect(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
-	if s := NewShots(rand.New(rand.NewPCG(1, 1)), ShotOptions{}); len(s.Labels) != 2 || len(s.Prompt) > 1024 || len(s.Prompt) < 900 {
+	if s := NewShots(rand.New(rand.NewPCG(1, 1)), ShotOptions{}); len(s.Labels) != 2 || len(s.Prompt) > 1024 ||
+		len(s.Prompt) < 900 {
 		t.Errorf("by default %d labels in %d bytes", len(s.Labels), len(s.Prompt))
 	}
 }
@@ -198,7 +207,8 @@ func TestEpochsByCounting(t *testing.T) {
 	set := mixedSet(t, []Share{{Weight: 3}, {Weight: 1}}, 900, 500)
 	const B, T = 2, 7
 	for name, l := range map[string]*Loader{
-		"random": NewLoader(split(t, set, Train), B, T, 5), "stream": NewStream(split(t, set, Train), B, T, 5), "mixed": NewLoader(mix(t, set), B, T, 5),
+		"random": NewLoader(split(t, set, Train), B, T, 5), "stream": NewStream(split(t, set, Train), B, T, 5),
+		"mixed": NewLoader(mix(t, set), B, T, 5),
 	} {
 		var drawn [2]int
 		for n := range 300 {
@@ -245,7 +255,8 @@ func (e failing) Err() error { return *e.err }
 func TestTokenizerFails(t *testing.T) {
 	for text, want := range map[string]string{"fine": "", "poison": "tokenizer, on a document of texts: no merges"} {
 		dir := t.TempDir()
-		_, err := build(filepath.Join(dir, "set"), texts{docs: []string{"one", text, "two"}}, failing{narrow, new(error)}, BuildOptions{Workers: 1})
+		_, err := build(filepath.Join(dir, "set"), texts{docs: []string{"one", text, "two"}},
+			failing{narrow, new(error)}, BuildOptions{Workers: 1})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

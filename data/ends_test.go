@@ -15,11 +15,13 @@ import (
 // it removes what is left of others, and of itself once the set is in its place.
 func TestNoFaultOfABuildIsSwallowed(t *testing.T) {
 	build := func(f vfs.FS) error {
-		_, err := Build(t.Context(), "/d/set", []Source{randomTexts(30, 40, 1)}, narrow, BuildOptions{HeldOut: 0.2, ShardTokens: 300, Tokenizer: []byte("{}"), FS: f, Workers: 1})
+		_, err := Build(t.Context(), "/d/set", []Source{randomTexts(30, 40, 1)}, narrow,
+			BuildOptions{HeldOut: 0.2, ShardTokens: 300, Tokenizer: []byte("{}"), FS: f, Workers: 1})
 		return err
 	}
 	tidies := func(op vfstest.Op) bool {
-		return op.Kind == "remove" || op.Kind == "readdir" && filepath.Base(op.Path) == "d" || op.Kind == "stat" && strings.Contains(op.Path, ".tmp-")
+		return op.Kind == "remove" || op.Kind == "readdir" && filepath.Base(op.Path) == "d" || op.Kind == "stat" &&
+			strings.Contains(op.Path, ".tmp-")
 	}
 	for name, c := range map[string]struct {
 		before func(vfs.FS)
@@ -60,7 +62,8 @@ func TestPrefetchEnds(t *testing.T) {
 		t.Errorf("%d batches of %d rows, then %v", n-1, rows, err)
 	}
 	at := p.Position()
-	if again := p.Next(ids, make([]int32, 30), make([]int32, 30)); again == nil || again.Error() != err.Error() || fmt.Sprint(p.Position()) != fmt.Sprint(at) {
+	if again := p.Next(ids, make([]int32, 30), make([]int32, 30)); again == nil || again.Error() != err.Error() ||
+		fmt.Sprint(p.Position()) != fmt.Sprint(at) {
 		t.Errorf("asked again: %v at %v, was at %v", again, p.Position(), at)
 	}
 }
@@ -81,18 +84,29 @@ func TestJSONErrorsOfEveryKind(t *testing.T) {
 		P   *string
 	}
 	for line, want := range map[string]string{
-		`{"s":1}`: `field "s": want a string, found a number`, `{"b":"x"}`: `field "b": want true or false, found a string`, `{"i":"x"}`: `field "i": want a whole number, found a string`,
-		`{"i32":true}`: `field "i32": want a whole number, found true or false`, `{"i64":[]}`: `field "i64": want a whole number, found an array`, `{"i64":1.5}`: `field "i64": want a whole number, found the number 1.5`,
-		`{"i32":3000000000}`: `field "i32": want a whole number, found the number 3000000000`, `{"f":{}}`: `field "f": want a number, found an object`, `{"l":{}}`: `field "l": want an array, found an object`,
-		`{"a":"x"}`: `field "a": want an array, found a string`, `{"m":[]}`: `field "m": want an object, found an array`, `{"o":1}`: `field "o": want an object, found a number`,
-		`{"p":[]}`: `field "p": want a string, found an array`, `{"o":{"x":1}}`: `field "o.x": want a string, found a number`, `[]`: `want an object, found an array`, `"x"`: `want an object, found a string`,
+		`{"s":1}`:            `field "s": want a string, found a number`,
+		`{"b":"x"}`:          `field "b": want true or false, found a string`,
+		`{"i":"x"}`:          `field "i": want a whole number, found a string`,
+		`{"i32":true}`:       `field "i32": want a whole number, found true or false`,
+		`{"i64":[]}`:         `field "i64": want a whole number, found an array`,
+		`{"i64":1.5}`:        `field "i64": want a whole number, found the number 1.5`,
+		`{"i32":3000000000}`: `field "i32": want a whole number, found the number 3000000000`,
+		`{"f":{}}`:           `field "f": want a number, found an object`,
+		`{"l":{}}`:           `field "l": want an array, found an object`,
+		`{"a":"x"}`:          `field "a": want an array, found a string`,
+		`{"m":[]}`:           `field "m": want an object, found an array`,
+		`{"o":1}`:            `field "o": want an object, found a number`,
+		`{"p":[]}`:           `field "p": want a string, found an array`,
+		`{"o":{"x":1}}`:      `field "o.x": want a string, found a number`, `[]`: `want an object, found an array`,
+		`"x"`: `want an object, found a string`,
 	} {
 		var v all
 		if err := ReadJSON([]byte(line), &v); err == nil || !strings.EqualFold(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
-	if err := JSONError(json.Unmarshal([]byte("{"), &all{})); err == nil || err.Error() != "unexpected end of JSON input" {
+	if err := JSONError(json.Unmarshal([]byte("{"), &all{})); err == nil ||
+		err.Error() != "unexpected end of JSON input" {
 		t.Error(err)
 	}
 }
@@ -113,7 +127,8 @@ func TestListsInMessages(t *testing.T) {
 	table := filepath.Join(dir, "t.parquet")
 	write(t, table, parquetOf(t, []nested{{ID: 1}}))
 	for spec, want := range map[string]string{
-		csv:                        fmt.Sprintf("data: source %q: unknown kind of file; want one that ends with %s", csv, kinds),
+		csv: fmt.Sprintf("data: source %q: unknown kind of file; want one that ends with %s",
+			csv, kinds),
 		filepath.Join(dir, "*.c*"): fmt.Sprintf("data: source %q: glob %s matches no file that ends with %s (it matches 1 other names)", filepath.Join(dir, "*.c*"), filepath.Join(dir, "*.c*"), kinds),
 		table:                      fmt.Sprintf(`data: %s: no string column "text"; its columns are id, body.words, body.count`, table),
 	} {
@@ -121,7 +136,8 @@ func TestListsInMessages(t *testing.T) {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}
-	if _, err := OpenSet(dir, true); err == nil || !strings.HasPrefix(err.Error(), "data: "+dir+" is not a token set: ") {
+	if _, err := OpenSet(dir, true); err == nil ||
+		!strings.HasPrefix(err.Error(), "data: "+dir+" is not a token set: ") {
 		t.Error(err)
 	}
 }

@@ -26,10 +26,12 @@ func TestEstimateExactly(t *testing.T) {
 	write(t, filepath.Join(dir, "b.jsonl.gz"), gz([]byte(lines.String())))
 	write(t, filepath.Join(dir, "c.txt"), []byte(strings.Join(list, textBreak)))
 	write(t, filepath.Join(dir, "d.parquet"), parquetOf(t, rows))
-	for spec, want := range map[string]int64{"a.jsonl": size, "b.jsonl.gz": size, "c.txt": size, "d.parquet": size, ".": 4 * size} {
+	for spec, want := range map[string]int64{"a.jsonl": size, "b.jsonl.gz": size, "c.txt": size, "d.parquet": size,
+		".": 4 * size} {
 		e, err := EstimateText(t.Context(), open(t, filepath.Join(dir, spec)), 1<<30)
 		if err != nil || e.Bytes != want || !e.Whole || len(e.Sample) != int(want) {
-			t.Errorf("%s: %d bytes, whole %v, a sample of %d, %v; want %d", spec, e.Bytes, e.Whole, len(e.Sample), err, want)
+			t.Errorf("%s: %d bytes, whole %v, a sample of %d, %v; want %d", spec, e.Bytes, e.Whole,
+				len(e.Sample), err, want)
 		}
 	}
 	g := open(t, "synthetic:docs=50,len=4000").(*Synthetic)
@@ -51,11 +53,13 @@ func TestEstimateExactly(t *testing.T) {
 	some, all = 5, 10 // a source of another kind says nothing of what was not read
 	for most, whole := range map[int64]bool{1: false, 5: false, 11: true} {
 		want := map[bool]int64{false: some, true: all}[whole]
-		if e, err := EstimateText(t.Context(), texts{docs: []string{"12345", "67890"}}, most); err != nil || e.Bytes != want || e.Whole != whole {
+		if e, err := EstimateText(t.Context(), texts{docs: []string{"12345", "67890"}}, most); err != nil ||
+			e.Bytes != want || e.Whole != whole {
 			t.Errorf("%d bytes of two texts: %d, whole %v, %v; want %d", most, e.Bytes, e.Whole, err, want)
 		}
 	}
-	if e, err := EstimateText(t.Context(), texts{docs: []string{strings.Repeat("x", 3*sampleBytes)}}, 1<<30); err != nil || e.Bytes != 3*sampleBytes || len(e.Sample) != sampleBytes {
+	if e, err := EstimateText(t.Context(), texts{docs: []string{strings.Repeat("x", 3*sampleBytes)}},
+		1<<30); err != nil || e.Bytes != 3*sampleBytes || len(e.Sample) != sampleBytes {
 		t.Errorf("a long text: %d bytes, a sample of %d, %v", e.Bytes, len(e.Sample), err)
 	}
 	write(t, filepath.Join(dir, "d.txt"), []byte(strings.Repeat(strings.Repeat("x", 60_000)+textBreak, 40)))
@@ -101,14 +105,16 @@ func TestEstimateOfEveryKind(t *testing.T) {
 		sparse = append(sparse, optional{int64(i), &x}, optional{})
 	}
 	dir := t.TempDir()
-	for name, b := range map[string][]byte{"a.jsonl": []byte(strings.Repeat(lines.String(), 50)), "a.parquet": parquetOf(t, rows), "b.parquet": parquetOf(t, sparse)} {
+	for name, b := range map[string][]byte{"a.jsonl": []byte(strings.Repeat(lines.String(), 50)),
+		"a.parquet": parquetOf(t, rows), "b.parquet": parquetOf(t, sparse)} {
 		path, size := filepath.Join(dir, name), size
 		if write(t, path, b); name == "a.jsonl" { // longer than what is read ahead
 			size *= 50
 		}
 		for _, most := range []int64{int64(size / 2), int64(size - 1), 1 << 40} {
 			e, err := EstimateText(t.Context(), open(t, path), most)
-			if off := float64(e.Bytes)/float64(size) - 1; err != nil || !(math.Abs(off) < 0.25) || most > int64(size) && (off != 0 || !e.Whole) {
+			if off := float64(e.Bytes)/float64(size) - 1; err != nil || !(math.Abs(off) < 0.25) || most > int64(size) &&
+				(off != 0 || !e.Whole) {
 				t.Errorf("%s: reading %d of %d bytes gives %d, whole %v, %v", name, most, size, e.Bytes, e.Whole, err)
 			}
 		}
@@ -137,15 +143,18 @@ func TestWholeEstimatesAreExact(t *testing.T) {
 			rows, size = append(rows, row{int64(i), x}), size+len(x)
 		}
 		jsonl, txt := []byte(lines.String()), []byte(text.String())
-		all := map[string][]byte{"a.jsonl": jsonl, "a.jsonl.gz": gz(jsonl), "a.jsonl.zst": zst(jsonl), "a.txt": txt, "a.txt.gz": gz(txt), "a.md.zst": zst(txt), "a.parquet": parquetOf(t, rows)}
+		all := map[string][]byte{"a.jsonl": jsonl, "a.jsonl.gz": gz(jsonl), "a.jsonl.zst": zst(jsonl), "a.txt": txt,
+			"a.txt.gz": gz(txt), "a.md.zst": zst(txt), "a.parquet": parquetOf(t, rows)}
 		for name, b := range all {
 			write(t, filepath.Join(dir, name), b)
 		}
 		for name := range all {
 			for _, most := range []int64{1, int64(size / 2), int64(size), int64(size + 1)} {
 				e, err := EstimateText(t.Context(), open(t, filepath.Join(dir, name)), most)
-				if err != nil || e.Whole && e.Bytes != int64(size) || !e.Whole && (most > int64(size) || name != "a.parquet" && docs < 1000) {
-					t.Errorf("%s of %d documents, %d bytes of %d: %d, whole %v, %v", name, docs, most, size, e.Bytes, e.Whole, err)
+				if err != nil || e.Whole && e.Bytes != int64(size) || !e.Whole &&
+					(most > int64(size) || name != "a.parquet" && docs < 1000) {
+					t.Errorf("%s of %d documents, %d bytes of %d: %d, whole %v, %v", name, docs, most, size,
+						e.Bytes, e.Whole, err)
 				}
 			}
 		}

@@ -35,7 +35,8 @@ func Example() {
 		panic(err)
 	}
 	dir := filepath.Join(tmp, "set")
-	if _, err := data.Build(context.Background(), dir, []data.Source{src}, bytesEncoder{}, data.BuildOptions{HeldOut: 0.05}); err != nil {
+	if _, err := data.Build(context.Background(), dir, []data.Source{src}, bytesEncoder{},
+		data.BuildOptions{HeldOut: 0.05}); err != nil {
 		panic(err)
 	}
 	set, err := data.OpenSet(dir, true)

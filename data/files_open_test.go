@@ -17,8 +17,11 @@ func TestFilesAreClosed(t *testing.T) {
 	stop := errors.New("enough")
 	text := []byte("{\"text\":\"one\"}\n{\"text\":\"two\"}\n")
 	for name, b := range map[string][]byte{
-		"a.jsonl": text, "a.jsonl.gz": gz(text), "a.jsonl.zst": zst(text), "a.txt": []byte("one two"), "a.parquet": parquetOf(t, []row{{1, "one"}, {2, "two"}}), "a.json": []byte(`[{"text":"one"},{"text":"two"}]`),
-		"cut.jsonl.gz": gz(text)[:20], "bad.jsonl": []byte("{"), "bad.parquet": []byte("PAR1PAR1"), "bad.json": []byte(`[{"a":1}`),
+		"a.jsonl": text, "a.jsonl.gz": gz(text), "a.jsonl.zst": zst(text), "a.txt": []byte("one two"),
+		"a.parquet":    parquetOf(t, []row{{1, "one"}, {2, "two"}}),
+		"a.json":       []byte(`[{"text":"one"},{"text":"two"}]`),
+		"cut.jsonl.gz": gz(text)[:20], "bad.jsonl": []byte("{"), "bad.parquet": []byte("PAR1PAR1"),
+		"bad.json": []byte(`[{"a":1}`),
 	} {
 		path := filepath.Join(dir, name)
 		write(t, path, b)
@@ -60,7 +63,8 @@ func TestFilesAreClosed(t *testing.T) {
 		must(build(set, randomTexts(200, 60, 1), narrow, BuildOptions{ShardTokens: 2000, HeldOut: 0.1}))
 	})
 	quota.Files(t, "a build that fails", func() {
-		if _, err := build(filepath.Join(dir, "none"), texts{docs: []string{"a", "b"}, err: stop}, narrow, BuildOptions{ShardTokens: 1}); err == nil {
+		if _, err := build(filepath.Join(dir, "none"), texts{docs: []string{"a", "b"}, err: stop}, narrow,
+			BuildOptions{ShardTokens: 1}); err == nil {
 			t.Error("no error")
 		}
 	})
@@ -98,7 +102,8 @@ func TestNoOverlap(t *testing.T) {
 		t.Errorf("kinds of weight 0: %q", list)
 	}
 	b.Mix["prose"] = 1
-	if list := Overlaps([]string{"x", "y"}, []Source{a, b}); len(list) != 1 || !strings.Contains(list[0], "sources x and y have the same seed 1") {
+	if list := Overlaps([]string{"x", "y"}, []Source{a, b}); len(list) != 1 ||
+		!strings.Contains(list[0], "sources x and y have the same seed 1") {
 		t.Errorf("%q", list)
 	}
 }

@@ -52,14 +52,16 @@ func TestInputsOfASet(t *testing.T) {
 		"by documents":      {two("b", "second"), narrow, BuildOptions{HeldOutBy: ByDocuments}},
 		"weights":           {two("b", "second"), narrow, BuildOptions{Shares: []Share{{Weight: 1}, {Weight: 2}}}},
 		"other weights":     {two("b", "second"), narrow, BuildOptions{Shares: []Share{{Weight: 2}, {Weight: 1}}}},
-		"epochs":            {two("b", "second"), narrow, BuildOptions{Shares: []Share{{Weight: 1, Epochs: 3}, {Weight: 2}}}},
+		"epochs": {two("b", "second"), narrow,
+			BuildOptions{Shares: []Share{{Weight: 1, Epochs: 3}, {Weight: 2}}}},
 	} {
 		m := must(newManifest(c.src, c.enc, must(c.opt.withDefaults())))
 		if other, ok := seen[m.Inputs]; ok || len(m.Inputs) != 64 {
 			t.Errorf("%s and %s have the inputs %q", name, other, m.Inputs)
 		}
 		seen[m.Inputs] = name
-		for _, same := range []BuildOptions{{Workers: 7}, {Tokenizer: []byte("{}")}, {Progress: func(int64, int64) {}}} {
+		for _, same := range []BuildOptions{{Workers: 7}, {Tokenizer: []byte("{}")},
+			{Progress: func(int64, int64) {}}} {
 			opt := c.opt
 			opt.Workers, opt.Tokenizer, opt.Progress = same.Workers, same.Tokenizer, same.Progress
 			if again := must(newManifest(c.src, c.enc, must(opt.withDefaults()))); again.Inputs != m.Inputs {
@@ -91,8 +93,10 @@ func TestFirstAndLastID(t *testing.T) {
 			t.Errorf("a vocabulary of %d: ids %v", c.vocab, got)
 		}
 		for _, bad := range []int32{-1, int32(c.vocab)} {
-			_, err := build(filepath.Join(t.TempDir(), "set"), texts{docs: []string{"x"}}, fixed{vocab: c.vocab, ids: []int32{0, bad}}, BuildOptions{})
-			if want := fmt.Sprintf("data: build: encoder gave id %d for a document of texts, its vocabulary is %d", bad, c.vocab); err == nil || err.Error() != want {
+			_, err := build(filepath.Join(t.TempDir(), "set"), texts{docs: []string{"x"}},
+				fixed{vocab: c.vocab, ids: []int32{0, bad}}, BuildOptions{})
+			if want := fmt.Sprintf("data: build: encoder gave id %d for a document of texts, its vocabulary is %d", bad,
+				c.vocab); err == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
@@ -172,9 +176,11 @@ func TestRepeatedIsCountedAtItsSource(t *testing.T) {
 		long.docs = append(long.docs, strings.Repeat(fmt.Sprintf("%03d ", i), 300))
 	}
 	other := randomTexts(5, 50, 3)
-	m := must(Build(t.Context(), filepath.Join(t.TempDir(), "set"), []Source{long, other, long}, narrow, BuildOptions{HeldOut: 0.1}))
+	m := must(Build(t.Context(), filepath.Join(t.TempDir(), "set"), []Source{long, other, long}, narrow,
+		BuildOptions{HeldOut: 0.1}))
 	held := m.Sources[0].HeldOut // whole documents of 1200 tokens, each with an end-of-text id
-	if got := []int64{m.Sources[0].Repeated, m.Sources[1].Repeated, m.Sources[2].Repeated}; !slices.Equal(got, []int64{0, 0, held - held/1200}) || held < 1201 {
+	if got := []int64{m.Sources[0].Repeated, m.Sources[1].Repeated, m.Sources[2].Repeated}; !slices.Equal(got,
+		[]int64{0, 0, held - held/1200}) || held < 1201 {
 		t.Errorf("repeated %v, held out %d of the first", got, held)
 	}
 }

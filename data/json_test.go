@@ -42,10 +42,13 @@ func TestJSONError(t *testing.T) {
 
 // A line whose text the decoder would change is an error.
 func TestReadJSON(t *testing.T) {
-	for line, want := range map[string]string{`{"text":"a\ud83d\ude00"}`: "", `{"text":"a\ud83d"}`: `\ud83d stands without`, "{\"text\":\"\xe9\"}": "is not UTF-8",
-		`{"text":5}`: "want a string, found a number", `{"text":`: "unexpected end of JSON input", "{\"text\":\"\xe9": "is not UTF-8", "{\"text\":5,\"\xe9\":0}": "is not UTF-8"} {
+	for line, want := range map[string]string{`{"text":"a\ud83d\ude00"}`: "",
+		`{"text":"a\ud83d"}`: `\ud83d stands without`, "{\"text\":\"\xe9\"}": "is not UTF-8",
+		`{"text":5}`: "want a string, found a number", `{"text":`: "unexpected end of JSON input",
+		"{\"text\":\"\xe9": "is not UTF-8", "{\"text\":5,\"\xe9\":0}": "is not UTF-8"} {
 		var row struct{ Text string }
-		if err := ReadJSON([]byte(line), &row); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := ReadJSON([]byte(line), &row); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}

@@ -34,7 +34,8 @@ func TestLines(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	for name, b := range map[string][]byte{"a.jsonl": []byte(text), "a.jsonl.gz": gz.Bytes(), "a.jsonl.zst": zs.Bytes()} {
+	for name, b := range map[string][]byte{"a.jsonl": []byte(text), "a.jsonl.gz": gz.Bytes(),
+		"a.jsonl.zst": zs.Bytes()} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -49,7 +50,8 @@ func TestLines(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	if err := Lines(filepath.Join(dir, "a.jsonl"), func(int, []byte) error { return stop }); !errors.Is(err, stop) || !strings.Contains(err.Error(), "a.jsonl") {
+	if err := Lines(filepath.Join(dir, "a.jsonl"), func(int, []byte) error { return stop }); !errors.Is(err, stop) ||
+		!strings.Contains(err.Error(), "a.jsonl") {
 		t.Errorf("%v", err)
 	}
 	if err := Lines(filepath.Join(dir, "b.jsonl"), nil); !errors.Is(err, os.ErrNotExist) {

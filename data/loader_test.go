@@ -34,7 +34,8 @@ func seekRefuses(t *testing.T, l *Loader, bad map[string]badPosition) {
 func TestLoaderSizes(t *testing.T) {
 	s := buildSet(t, tens(3), narrow, BuildOptions{})
 	sp := must(s.Split(Train))
-	for name, make := range map[string]func(*Split, int, int, uint64) *Loader{OrderRandom: NewLoader, OrderStream: NewStream} {
+	for name, make := range map[string]func(*Split, int, int, uint64) *Loader{OrderRandom: NewLoader,
+		OrderStream: NewStream} {
 		for _, size := range [][2]int{{1, 1}, {0, 1}, {1, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
 			func() {
 				good := size == [2]int{1, 1}

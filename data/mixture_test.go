@@ -21,7 +21,8 @@ func mixedSet(t *testing.T, shares []Share, tokens ...int) *Set {
 		src = append(src, s)
 	}
 	dir := filepath.Join(t.TempDir(), "set")
-	if _, err := Build(context.Background(), dir, src, narrow, BuildOptions{Shares: shares, ShardTokens: 1000}); err != nil {
+	if _, err := Build(context.Background(), dir, src, narrow,
+		BuildOptions{Shares: shares, ShardTokens: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	s := must(OpenSet(dir, true))
@@ -152,12 +153,14 @@ func TestMixRefuses(t *testing.T) {
 	// The bound of the set was reached before the second source.
 	dir := filepath.Join(t.TempDir(), "set")
 	shares := []Share{{Weight: 1}, {Weight: 1}}
-	if _, err := Build(t.Context(), dir, []Source{tens(7), texts{docs: []string{"b"}, id: "b"}}, narrow, BuildOptions{MaxTokens: 20, Shares: shares}); err != nil {
+	if _, err := Build(t.Context(), dir, []Source{tens(7), texts{docs: []string{"b"}, id: "b"}}, narrow,
+		BuildOptions{MaxTokens: 20, Shares: shares}); err != nil {
 		t.Fatal(err)
 	}
 	s := must(OpenSet(dir, true))
 	defer s.Close()
-	if _, err := split(t, s, Train).Mix(shares); err == nil || err.Error() != "data: source texts: gave no text to train on" {
+	if _, err := split(t, s, Train).Mix(shares); err == nil ||
+		err.Error() != "data: source texts: gave no text to train on" {
 		t.Errorf("a source without text: %v", err)
 	}
 }
@@ -165,7 +168,8 @@ func TestMixRefuses(t *testing.T) {
 // Rows are without bound if any source is, however many were taken; a position has at most the rows that a source gives.
 func TestRowsThatAreLeft(t *testing.T) {
 	single := NewLoader(split(t, buildSet(t, tens(9), narrow, BuildOptions{}), Train), 2, 8, 1)
-	free := NewLoader(mix(t, mixedSet(t, []Share{{Weight: 1, Epochs: 1}, {Weight: 1}, {Weight: 2}}, 160, 300, 300)), 2, 8, 1)
+	free := NewLoader(mix(t, mixedSet(t, []Share{{Weight: 1, Epochs: 1}, {Weight: 1}, {Weight: 2}}, 160, 300, 300)), 2,
+		8, 1)
 	for range 5 {
 		for name, l := range map[string]*Loader{"one source": single, "bounds of some": free} {
 			if next(l); l.Left() != math.MaxUint64 {
@@ -180,7 +184,8 @@ func TestRowsThatAreLeft(t *testing.T) {
 	for _, rows := range [][2]uint64{{0, 0}, {20, 20}, {21, 20}, {20, 21}, {0, 20}} {
 		p := bound.Position()
 		p.Rows = rows[:]
-		if err := bound.Seek(p); (err == nil) != (rows[0] <= 20 && rows[1] <= 20) || err == nil && bound.Left() != 40-rows[0]-rows[1] {
+		if err := bound.Seek(p); (err == nil) != (rows[0] <= 20 && rows[1] <= 20) || err == nil &&
+			bound.Left() != 40-rows[0]-rows[1] {
 			t.Errorf("%v rows: %v, then %d are left", rows, err, bound.Left())
 		}
 	}

@@ -72,7 +72,8 @@ type row struct {
 
 func TestFormats(t *testing.T) {
 	want := []string{"first\nline two", "zweites Dokument: äöü", "3rd \"quoted\""}
-	jsonl := []byte(`{"text": "first\nline two", "id": 1}` + "\n\n" + `{"text": "zweites Dokument: \u00e4ö\u00fc"}` + "\r\n" + `{"meta": {}, "text": "3rd \"quoted\""}`)
+	jsonl := []byte(`{"text": "first\nline two", "id": 1}` + "\n\n" + `{"text": "zweites Dokument: \u00e4ö\u00fc"}` +
+		"\r\n" + `{"meta": {}, "text": "3rd \"quoted\""}`)
 	text := []byte("\ufefffirst\nline two\n<|endoftext|>\nzweites Dokument: äöü<|endoftext|>\n\n<|endoftext|>3rd \"quoted\"\n")
 	table := parquetOf(t, []row{{1, want[0]}, {2, want[1]}, {3, want[2]}})
 	type optional struct {
@@ -82,7 +83,8 @@ func TestFormats(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{
 		"a.jsonl": jsonl, "a.jsonl.gz": gz(jsonl), "a.jsonl.zst": zst(jsonl), "A.JSONL": jsonl,
-		"a.txt": text, "a.txt.gz": gz(text), "a.txt.zst": zst(text), "a.md": text, "a.md.gz": gz(text), "a.md.zst": zst(text),
+		"a.txt": text, "a.txt.gz": gz(text), "a.txt.zst": zst(text), "a.md": text, "a.md.gz": gz(text),
+		"a.md.zst":  zst(text),
 		"a.parquet": table, "b.parquet": nullable,
 	} {
 		path := filepath.Join(dir, name)
@@ -110,7 +112,8 @@ func TestParquetRowGroups(t *testing.T) {
 
 func TestFolderAndGlob(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"b/2.txt", "a/1.txt", "c.jsonl", ".git/x.txt", "a/readme.rst", "d.txt", "e.txt/3.md"} { // e.txt is a folder
+	for _, name := range []string{"b/2.txt", "a/1.txt", "c.jsonl", ".git/x.txt", "a/readme.rst", "d.txt",
+		"e.txt/3.md"} { // e.txt is a folder
 		must(0, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		content := name
 		if strings.HasSuffix(name, ".jsonl") {
@@ -154,15 +157,27 @@ func TestFingerprintOfEachChange(t *testing.T) {
 	at := time.Unix(1e9, 5000)
 	seen := map[string]string{}
 	for name, change := range map[string]func(dir string){
-		"nothing":             func(string) {},
-		"a nanosecond later":  func(dir string) { must(0, os.Chtimes(filepath.Join(dir, "a.txt"), time.Time{}, at.Add(1))) },
-		"a second later":      func(dir string) { must(0, os.Chtimes(filepath.Join(dir, "a.txt"), time.Time{}, at.Add(time.Second))) },
-		"a byte more":         func(dir string) { write(t, filepath.Join(dir, "a.txt"), []byte("one!")) },
-		"another name":        func(dir string) { must(0, os.Rename(filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt"))) },
-		"the other file":      func(dir string) { write(t, filepath.Join(dir, "c.txt"), []byte("lots")) },
-		"a file more":         func(dir string) { write(t, filepath.Join(dir, "d.txt"), []byte("two")) },
-		"a file less":         func(dir string) { must(0, os.Remove(filepath.Join(dir, "c.txt"))) },
-		"the names exchanged": func(dir string) { exchange(t, filepath.Join(dir, "a.txt"), filepath.Join(dir, "c.txt")) },
+		"nothing": func(string) {},
+		"a nanosecond later": func(dir string) {
+			must(0,
+				os.Chtimes(filepath.Join(dir, "a.txt"), time.Time{}, at.Add(1)))
+		},
+		"a second later": func(dir string) {
+			must(0,
+				os.Chtimes(filepath.Join(dir, "a.txt"), time.Time{}, at.Add(time.Second)))
+		},
+		"a byte more": func(dir string) { write(t, filepath.Join(dir, "a.txt"), []byte("one!")) },
+		"another name": func(dir string) {
+			must(0,
+				os.Rename(filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt")))
+		},
+		"the other file": func(dir string) { write(t, filepath.Join(dir, "c.txt"), []byte("lots")) },
+		"a file more":    func(dir string) { write(t, filepath.Join(dir, "d.txt"), []byte("two")) },
+		"a file less":    func(dir string) { must(0, os.Remove(filepath.Join(dir, "c.txt"))) },
+		"the names exchanged": func(dir string) {
+			exchange(t, filepath.Join(dir, "a.txt"),
+				filepath.Join(dir, "c.txt"))
+		},
 	} {
 		dir := t.TempDir()
 		for file, text := range map[string]string{"a.txt": "one", "c.txt": "three"} {
@@ -352,7 +367,8 @@ func TestOpenFollowsLinks(t *testing.T) {
 	t.Chdir(dir)
 	for _, spec := range []string{"corpus", "linked", filepath.Join(dir, "corpus")} {
 		text, from := read(t, open(t, spec))
-		if !slices.Equal(text, []string{"linked file", "real", "linked folder"}) || !slices.Equal(from, []string{"b.txt", "real/a.txt", "sub/d.md"}) {
+		if !slices.Equal(text, []string{"linked file", "real", "linked folder"}) ||
+			!slices.Equal(from, []string{"b.txt", "real/a.txt", "sub/d.md"}) {
 			t.Errorf("%s: %q of %q", spec, text, from)
 		}
 	}
@@ -367,7 +383,8 @@ func TestOpenUTF16(t *testing.T) {
 	for _, b := range []string{"\xff\xfeh\x00i\x00", "\xfe\xff\x00h\x00i"} {
 		path := filepath.Join(t.TempDir(), "a.txt")
 		write(t, path, []byte(b))
-		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "UTF-16") || !strings.Contains(err.Error(), "UTF-8") {
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "UTF-16") ||
+			!strings.Contains(err.Error(), "UTF-8") {
 			t.Errorf("%q: %v", b, err)
 		}
 	}

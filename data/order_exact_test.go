@@ -14,7 +14,8 @@ func TestMixturePicks(t *testing.T) {
 		var shares []Share
 		var sizes []int
 		for i, w := range weights {
-			shares, sizes = append(shares, Share{Weight: float64(w), Epochs: float64(i % 2 * 3)}), append(sizes, 100+50*i)
+			shares, sizes = append(shares, Share{Weight: float64(w), Epochs: float64(i % 2 * 3)}),
+				append(sizes, 100+50*i)
 		}
 		set := mixedSet(t, shares, sizes...)
 		sp := mix(t, set)
@@ -73,7 +74,8 @@ func TestStreamSkipsEveryToken(t *testing.T) {
 				skipped := NewStream(sp, 1, T, 3)
 				skipped.Skip(n)
 				if !reflect.DeepEqual(skipped.Position(), taken.Position()) || !next(skipped).equal(next(taken)) {
-					t.Fatalf("rows of %d tokens: skipping %d ends at %+v, taking them at %+v", T, n, skipped.Position(), taken.Position())
+					t.Fatalf("rows of %d tokens: skipping %d ends at %+v, taking them at %+v", T, n, skipped.Position(),
+						taken.Position())
 				}
 			}
 		}

@@ -215,8 +215,9 @@ func TestRandomSeekRefuses(t *testing.T) {
 		"order":   {func(p *Position) { p.Order = "sorted" }, "sorted"},
 		"length":  {func(p *Position) { p.T = 16 }, "train.seq_len=16"},
 		"count":   {func(p *Position) { p.Rows = []uint64{1, 1} }, "2 sources"},
-		"mixture": {func(p *Position) { p.Mixture = []Share{{Weight: 0.7}, {Weight: 0.3, Epochs: 2}} }, "weights 0.7, 0.3 (at most 2 epochs)"},
-		"rows":    {func(p *Position) { p.Rows = []uint64{1 << 62} }, "rows of source"},
+		"mixture": {func(p *Position) { p.Mixture = []Share{{Weight: 0.7}, {Weight: 0.3, Epochs: 2}} },
+			"weights 0.7, 0.3 (at most 2 epochs)"},
+		"rows": {func(p *Position) { p.Rows = []uint64{1 << 62} }, "rows of source"},
 	})
 }
 

@@ -123,7 +123,8 @@ func TestStreamResumes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if l.Epoch() != epochs[i] || !reflect.DeepEqual(l.Position(), positions[i]) {
-					t.Fatalf("step %d: stands at %v (%v), want %v (%v)", i, l.Position(), l.Epoch(), positions[i], epochs[i])
+					t.Fatalf("step %d: stands at %v (%v), want %v (%v)", i, l.Position(), l.Epoch(),
+						positions[i], epochs[i])
 				}
 				for j := i; j < min(i+3, steps); j++ {
 					if !next(l).equal(batches[j]) {

@@ -24,11 +24,14 @@ func TestSkipIsTaking(t *testing.T) {
 		for n := range uint64(150) {
 			skipped := open()
 			skipped.Skip(n * B)
-			if !reflect.DeepEqual(skipped.Position(), taken.Position()) || !reflect.DeepEqual(ahead.Position(), taken.Position()) {
-				t.Fatalf("%s, batch %d: at %+v and %+v, want %+v", name, n, skipped.Position(), ahead.Position(), taken.Position())
+			if !reflect.DeepEqual(skipped.Position(), taken.Position()) ||
+				!reflect.DeepEqual(ahead.Position(), taken.Position()) {
+				t.Fatalf("%s, batch %d: at %+v and %+v, want %+v", name, n, skipped.Position(), ahead.Position(),
+					taken.Position())
 			}
 			if skipped.Epoch() != taken.Epoch() || skipped.Left() != taken.Left() || ahead.Epoch() != taken.Epoch() {
-				t.Fatalf("%s, batch %d: epoch %g, %d rows left; want %g, %d", name, n, skipped.Epoch(), skipped.Left(), taken.Epoch(), taken.Left())
+				t.Fatalf("%s, batch %d: epoch %g, %d rows left; want %g, %d", name, n, skipped.Epoch(), skipped.Left(),
+					taken.Epoch(), taken.Left())
 			}
 			if e := taken.Epochs(nil); !slices.Equal(skipped.Epochs(nil), e) || !slices.Equal(ahead.Epochs(nil), e) {
 				t.Fatalf("%s, batch %d: epochs %v, want %v", name, n, skipped.Epochs(nil), e)
@@ -53,13 +56,15 @@ func TestParts(t *testing.T) {
 	shares := []Share{{Weight: 3, Epochs: 2}, {Weight: 1}}
 	set := mixedSet(t, shares, 900, 500)
 	whole := split(t, set, Train)
-	if list := whole.Parts(); len(list) != 1 || list[0].Share != 1 || list[0].Tokens != whole.Tokens() || list[0].Epochs != 0 {
+	if list := whole.Parts(); len(list) != 1 || list[0].Share != 1 || list[0].Tokens != whole.Tokens() ||
+		list[0].Epochs != 0 {
 		t.Errorf("%+v", list)
 	}
 	list, tokens, share := mix(t, set).Parts(), int64(0), 0.0
 	for i, p := range list {
 		tokens, share = tokens+p.Tokens, share+p.Share
-		if p.Source != set.Manifest.Sources[i].Name || p.Epochs != shares[i].Epochs || !(math.Abs(p.Share-shares[i].Weight/4) <= 1e-12) {
+		if p.Source != set.Manifest.Sources[i].Name || p.Epochs != shares[i].Epochs ||
+			!(math.Abs(p.Share-shares[i].Weight/4) <= 1e-12) {
 			t.Errorf("part %d is %+v", i, p)
 		}
 	}
@@ -69,7 +74,8 @@ func TestParts(t *testing.T) {
 	if !set.Has(Train) || set.Has("test") || whole.Name() != Train {
 		t.Error("the set has other splits than it was built with")
 	}
-	for _, bad := range [][]Share{shares[:1], {{Weight: 1}, {Weight: 1}, {Weight: 1}}, {{Weight: 1}, {Weight: -1}}, {{Weight: 1}, {}}} {
+	for _, bad := range [][]Share{shares[:1], {{Weight: 1}, {Weight: 1}, {Weight: 1}}, {{Weight: 1}, {Weight: -1}},
+		{{Weight: 1}, {}}} {
 		if _, err := whole.Mix(bad); err == nil {
 			t.Errorf("%v passes", bad)
 		}
@@ -79,9 +85,12 @@ func TestParts(t *testing.T) {
 // A row of Parquet is what it would be in JSON, whichever way its writer wraps lists.
 func TestUnwrapped(t *testing.T) {
 	for _, x := range []struct{ in, want any }{
-		{[]byte("text"), "text"}, {"text", "text"}, {int64(3), "3"}, {2.0, "2.0"}, {2.5, "2.5"}, {1e300, "1e+300"}, {nil, nil},
-		{map[string]any{"list": []any{map[string]any{"element": []byte("a")}, map[string]any{"item": int64(1)}, "b"}}, []any{"a", "1", "b"}},
-		{map[string]any{"list": []any{map[string]any{"element": 1.0, "other": 2.5}}}, []any{map[string]any{"element": "1.0", "other": "2.5"}}},
+		{[]byte("text"), "text"}, {"text", "text"}, {int64(3), "3"}, {2.0, "2.0"}, {2.5, "2.5"},
+		{1e300, "1e+300"}, {nil, nil},
+		{map[string]any{"list": []any{map[string]any{"element": []byte("a")}, map[string]any{"item": int64(1)}, "b"}},
+			[]any{"a", "1", "b"}},
+		{map[string]any{"list": []any{map[string]any{"element": 1.0, "other": 2.5}}},
+			[]any{map[string]any{"element": "1.0", "other": "2.5"}}},
 		{map[string]any{"list": []any{"x"}, "other": "y"}, map[string]any{"list": []any{"x"}, "other": "y"}},
 		{[]any{[]byte("a"), map[string]any{"k": 3.0}}, []any{"a", map[string]any{"k": "3.0"}}},
 	} {
@@ -116,11 +125,16 @@ func printed(v any) any {
 // no piece is too long or, unless the text ends, too short.
 func TestPieces(t *testing.T) {
 	for name, x := range map[string]struct{ text, lost string }{
-		"ascii": {strings.Repeat("a", 3*textChunk+5), ""}, "two bytes": {strings.Repeat("é", 2*textChunk), ""}, "three bytes": {"a" + strings.Repeat("日", textChunk), ""},
-		"four bytes": {strings.Repeat("𝄞", textChunk), ""}, "four bytes, one off": {"a" + strings.Repeat("𝄞", textChunk), ""}, "two off": {"aa" + strings.Repeat("𝄞", textChunk), ""},
-		"three off": {"aaa" + strings.Repeat("𝄞", textChunk), ""}, "spaces": {strings.Repeat("word ", textChunk), " "}, "lines": {strings.Repeat("some words\n", textChunk/3), "\n"},
-		"paragraphs": {strings.Repeat(strings.Repeat("some words\n", 900)+"\n", 40), "\n"}, "an early space": {"x " + strings.Repeat("a", 2*textChunk), ""},
-		"exactly one": {strings.Repeat("a", textChunk), ""}, "one more": {strings.Repeat("a", textChunk+1), ""},
+		"ascii": {strings.Repeat("a", 3*textChunk+5), ""}, "two bytes": {strings.Repeat("é", 2*textChunk), ""},
+		"three bytes":         {"a" + strings.Repeat("日", textChunk), ""},
+		"four bytes":          {strings.Repeat("𝄞", textChunk), ""},
+		"four bytes, one off": {"a" + strings.Repeat("𝄞", textChunk), ""},
+		"two off":             {"aa" + strings.Repeat("𝄞", textChunk), ""},
+		"three off":           {"aaa" + strings.Repeat("𝄞", textChunk), ""}, "spaces": {strings.Repeat("word ", textChunk), " "},
+		"lines":          {strings.Repeat("some words\n", textChunk/3), "\n"},
+		"paragraphs":     {strings.Repeat(strings.Repeat("some words\n", 900)+"\n", 40), "\n"},
+		"an early space": {"x " + strings.Repeat("a", 2*textChunk), ""},
+		"exactly one":    {strings.Repeat("a", textChunk), ""}, "one more": {strings.Repeat("a", textChunk+1), ""},
 	} {
 		for _, step := range []int{1 << 30, 40_000} { // all at once, or as it is read
 			var got []string
@@ -138,12 +152,16 @@ func TestPieces(t *testing.T) {
 				got = append(got, string(piece))
 				buf = buf[used:]
 			}
-			if joined := strings.Join(got, x.lost); strings.TrimRight(joined, " \n") != strings.TrimRight(x.text, " \n") && x.lost != "\n" || x.lost == "\n" && strings.Join(strings.Fields(strings.Join(got, "\n")), " ") != strings.Join(strings.Fields(x.text), " ") {
+			if joined := strings.Join(got, x.lost); strings.TrimRight(joined, " \n") != strings.TrimRight(x.text,
+				" \n") && x.lost != "\n" || x.lost == "\n" &&
+				strings.Join(strings.Fields(strings.Join(got, "\n")),
+					" ") != strings.Join(strings.Fields(x.text), " ") {
 				t.Errorf("%s: text is lost", name)
 			}
 			for i, p := range got {
 				if !utf8.ValidString(p) || len(p) > textChunk || i < len(got)-1 && len(p) < textChunk/2 {
-					t.Errorf("%s: piece %d of %d has %d bytes, valid %v", name, i, len(got), len(p), utf8.ValidString(p))
+					t.Errorf("%s: piece %d of %d has %d bytes, valid %v", name, i, len(got), len(p),
+						utf8.ValidString(p))
 				}
 			}
 		}

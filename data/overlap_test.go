@@ -40,9 +40,12 @@ func TestOverlaps(t *testing.T) {
 		specs []string
 		want  []string // parts of the only warning; nil for none
 	}{
-		{[]string{"synthetic:len=512", "synthetic:len=1024"}, []string{"sources synthetic:len=512 and synthetic:len=1024 have the same seed 1", "such as seed=2"}},
-		{[]string{"synthetic:seed=2", "synthetic", "synthetic:seed=2,digits=3"}, []string{"synthetic:seed=2 and synthetic:seed=2,digits=3", "the same seed 2", "such as seed=3"}},
-		{[]string{"synthetic", "synthetic:docs=9", "synthetic:asks=1"}, []string{"synthetic, synthetic:docs=9 and synthetic:asks=1"}},
+		{[]string{"synthetic:len=512", "synthetic:len=1024"},
+			[]string{"sources synthetic:len=512 and synthetic:len=1024 have the same seed 1", "such as seed=2"}},
+		{[]string{"synthetic:seed=2", "synthetic", "synthetic:seed=2,digits=3"},
+			[]string{"synthetic:seed=2 and synthetic:seed=2,digits=3", "the same seed 2", "such as seed=3"}},
+		{[]string{"synthetic", "synthetic:docs=9", "synthetic:asks=1"},
+			[]string{"synthetic, synthetic:docs=9 and synthetic:asks=1"}},
 		{[]string{"synthetic:mix=prose", "synthetic:mix=kv"}, nil},
 		{[]string{"synthetic", "synthetic:seed=2", "notes"}, nil},
 		{[]string{"notes", "other"}, nil},
@@ -71,11 +74,12 @@ func TestOverlapsOfGroups(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"synthetic:mix=prose", "synthetic:mix=kv", "synthetic:mix=prose,len=200", "synthetic:mix=kv,len=200"},
-			[]string{"synthetic:mix=prose and synthetic:mix=prose,len=200 have", "synthetic:mix=kv and synthetic:mix=kv,len=200 have"}},
+			[]string{"synthetic:mix=prose and synthetic:mix=prose,len=200 have",
+				"synthetic:mix=kv and synthetic:mix=kv,len=200 have"}},
 		{[]string{"synthetic:mix=prose", "synthetic:mix=kv", "synthetic:mix=prose+kv"},
 			[]string{"synthetic:mix=prose, synthetic:mix=kv and synthetic:mix=prose+kv have"}},
-		{[]string{"synthetic:mix=prose", "synthetic:mix=prose+kv", "synthetic:mix=kv", "synthetic:seed=2", "synthetic:mix=arith"},
-			[]string{"synthetic:mix=prose, synthetic:mix=prose+kv and synthetic:mix=kv have"}},
+		{[]string{"synthetic:mix=prose", "synthetic:mix=prose+kv", "synthetic:mix=kv", "synthetic:seed=2",
+			"synthetic:mix=arith"}, []string{"synthetic:mix=prose, synthetic:mix=prose+kv and synthetic:mix=kv have"}},
 	} {
 		list := overlapsOf(t, "", c.specs...)
 		if len(list) != len(c.want) {
@@ -114,7 +118,8 @@ func TestOneSeedGivesTwins(t *testing.T) {
 		return n
 	}
 	short := passages("synthetic:docs=100,len=512,mix=prose")
-	same, other := common(short, passages("synthetic:docs=100,len=1024,mix=prose")), common(short, passages("synthetic:docs=100,len=1024,mix=prose,seed=2"))
+	same, other := common(short, passages("synthetic:docs=100,len=1024,mix=prose")),
+		common(short, passages("synthetic:docs=100,len=1024,mix=prose,seed=2"))
 	if same < len(short)/2 || other > len(short)/20 {
 		t.Errorf("of %d passages %d are in the twin with the same seed and %d in another's", len(short), same, other)
 	}

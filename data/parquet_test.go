@@ -14,11 +14,13 @@ func TestParquetValues(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	one, none, two := "one", "", "two"
 	write(t, path, parquetOf(t, []optional{{&one}, {nil}, {&none}, {nil}, {&two}}))
-	if s := buildSet(t, open(t, path), narrow, BuildOptions{}).Manifest.Sources[0]; s.Skipped != (Skipped{Empty: 1}) || s.Docs != 2 {
+	if s := buildSet(t, open(t, path), narrow, BuildOptions{}).Manifest.Sources[0]; s.Skipped != (Skipped{Empty: 1}) ||
+		s.Docs != 2 {
 		t.Errorf("%+v, want 2 documents and 1 empty one", s)
 	}
 	write(t, path, parquetOf(t, []row{{1, strings.Repeat("a", maxLine+1)}}))
-	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "a text of 16777217 bytes is longer than 16 MiB, ") {
+	if _, err := Open(path); err == nil ||
+		!strings.Contains(err.Error(), "a text of 16777217 bytes is longer than 16 MiB, ") {
 		t.Error(err)
 	}
 }

@@ -85,7 +85,8 @@ func TestPiecesByDefinition(t *testing.T) {
 				for k, i := range list {
 					lo, hi := int(float64(k)/share), int(math.Ceil(float64(k+1)/share)) // its stratum
 					if i < max(lo, 1) || i >= hi {
-						t.Errorf("share %g: piece %d of source %d is held out as number %d, want one of %d to %d", share, i, source, k, max(lo, 1), hi-1)
+						t.Errorf("share %g: piece %d of source %d is held out as number %d, want one of %d to %d",
+							share, i, source, k, max(lo, 1), hi-1)
 					}
 				}
 			}
@@ -104,7 +105,8 @@ func TestPieceLengths(t *testing.T) {
 		docs       []int
 		held, size int // tokens held out, in pieces of this size
 	}{
-		{[]int{55}, 0, 0}, {[]int{56}, 14, 14}, {[]int{64}, 16, 16}, {[]int{127}, 16, 16}, {[]int{128}, 16, 16}, {[]int{800}, 100, 100}, {[]int{8000}, 1000, 1000},
+		{[]int{55}, 0, 0}, {[]int{56}, 14, 14}, {[]int{64}, 16, 16}, {[]int{127}, 16, 16}, {[]int{128}, 16, 16},
+		{[]int{800}, 100, 100}, {[]int{8000}, 1000, 1000},
 		{[]int{10, 10, 10}, 0, 0}, {[]int{10, 10, 10, 10}, 10, 10}, // each document is at least a piece
 		{[]int{big}, 1024, 1024},
 	} {
@@ -149,7 +151,8 @@ func TestManifestCounts(t *testing.T) {
 		texts{docs: []string{numbered(50000, 2000), "x"}, id: "b"},
 	}
 	dir := filepath.Join(t.TempDir(), "set")
-	m, err := Build(t.Context(), dir, sources, narrow, BuildOptions{HeldOut: 0.1, Shares: []Share{{Weight: 1}, {Weight: 1}}, ShardTokens: 20000})
+	m, err := Build(t.Context(), dir, sources, narrow,
+		BuildOptions{HeldOut: 0.1, Shares: []Share{{Weight: 1}, {Weight: 1}}, ShardTokens: 20000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,15 +178,18 @@ func TestManifestCounts(t *testing.T) {
 		}
 	}
 	for i, info := range m.Sources {
-		if info.Docs != 2 || info.HeldOut != valid[i] || info.Tokens != valid[i]+train[i] || info.HeldOut == 0 || info.Skipped.Empty != int64(1-i) || info.Skipped.NotUTF8 != 0 {
+		if info.Docs != 2 || info.HeldOut != valid[i] || info.Tokens != valid[i]+train[i] || info.HeldOut == 0 ||
+			info.Skipped.Empty != int64(1-i) || info.Skipped.NotUTF8 != 0 {
 			t.Errorf("source %d: %+v, the set holds %d and %d tokens of it", i, info, train[i], valid[i])
 		}
 	}
 	// What is dropped of the repetition is what was held out of the first copy.
-	if held := valid[0] - int64(strings.Count(strings.Join(textsOf(t, s, Valid, narrow), "|"), "|")); m.Sources[0].Repeated == 0 || m.Sources[0].Repeated > held || m.Sources[1].Repeated != 0 {
+	if held := valid[0] - int64(strings.Count(strings.Join(textsOf(t, s, Valid, narrow), "|"),
+		"|")); m.Sources[0].Repeated == 0 || m.Sources[0].Repeated > held || m.Sources[1].Repeated != 0 {
 		t.Errorf("%d tokens repeat the %d that are held out", m.Sources[0].Repeated, held)
 	}
-	if m.Docs == 0 || m.Tokens != valid[0]+valid[1]+train[0]+train[1] || m.HeldOut != 0.1 || m.HeldOutBy != ByPieces || m.Vocab != 257 || *m.EOS != 256 {
+	if m.Docs == 0 || m.Tokens != valid[0]+valid[1]+train[0]+train[1] || m.HeldOut != 0.1 || m.HeldOutBy != ByPieces ||
+		m.Vocab != 257 || *m.EOS != 256 {
 		t.Errorf("%+v", m)
 	}
 }
@@ -214,8 +220,9 @@ func TestInputs(t *testing.T) {
 	}
 	plain := inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1})
 	for name, same := range map[string]string{
-		"workers":          inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, Workers: 7}),
-		"the default":      inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, HeldOutBy: ByPieces, ShardTokens: 1 << 26}),
+		"workers": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, Workers: 7}),
+		"the default": inputs([]Source{a, b}, narrow,
+			BuildOptions{HeldOut: 0.1, HeldOutBy: ByPieces, ShardTokens: 1 << 26}),
 		"a tokenizer kept": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, Tokenizer: []byte("{}")}),
 	} {
 		if same != plain {
@@ -224,11 +231,18 @@ func TestInputs(t *testing.T) {
 	}
 	seen := map[string]string{plain: "plain"}
 	for name, other := range map[string]string{
-		"order": inputs([]Source{b, a}, narrow, BuildOptions{HeldOut: 0.1}), "a source": inputs([]Source{a}, narrow, BuildOptions{HeldOut: 0.1}), "twice": inputs([]Source{a, a}, narrow, BuildOptions{HeldOut: 0.1}),
-		"tokenizer": inputs([]Source{a, b}, wide, BuildOptions{HeldOut: 0.1}), "held out": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.2}), "none": inputs([]Source{a, b}, narrow, BuildOptions{}),
-		"documents": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, HeldOutBy: ByDocuments}), "shards": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, ShardTokens: 5}),
-		"bound": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, MaxTokens: 5}), "shares": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, Shares: two}),
-		"other shares": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, Shares: []Share{{Weight: 1}, {Weight: 2, Epochs: 1}}}),
+		"order":     inputs([]Source{b, a}, narrow, BuildOptions{HeldOut: 0.1}),
+		"a source":  inputs([]Source{a}, narrow, BuildOptions{HeldOut: 0.1}),
+		"twice":     inputs([]Source{a, a}, narrow, BuildOptions{HeldOut: 0.1}),
+		"tokenizer": inputs([]Source{a, b}, wide, BuildOptions{HeldOut: 0.1}),
+		"held out":  inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.2}),
+		"none":      inputs([]Source{a, b}, narrow, BuildOptions{}),
+		"documents": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, HeldOutBy: ByDocuments}),
+		"shards":    inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, ShardTokens: 5}),
+		"bound":     inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, MaxTokens: 5}),
+		"shares":    inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, Shares: two}),
+		"other shares": inputs([]Source{a, b}, narrow,
+			BuildOptions{HeldOut: 0.1, Shares: []Share{{Weight: 1}, {Weight: 2, Epochs: 1}}}),
 	} {
 		if was := seen[other]; was != "" {
 			t.Errorf("%s has the inputs of %s", name, was)
@@ -238,11 +252,13 @@ func TestInputs(t *testing.T) {
 	if got := inputs([]Source{a, texts{}}, narrow, BuildOptions{}); got != "" {
 		t.Errorf("a source without a fingerprint: %q", got)
 	}
-	if _, err := newManifest([]Source{a}, narrow, BuildOptions{Shares: two}); err == nil || !strings.Contains(err.Error(), "2 shares for 1 sources") {
+	if _, err := newManifest([]Source{a}, narrow, BuildOptions{Shares: two}); err == nil ||
+		!strings.Contains(err.Error(), "2 shares for 1 sources") {
 		t.Errorf("%v", err)
 	}
 	for vocab, good := range map[int]bool{0: false, 1: true, math.MaxInt32: true, math.MaxInt32 + 1: false} {
-		if _, err := newManifest([]Source{a}, byteEncoder{vocab: vocab, eos: -1}, BuildOptions{}); (err == nil) != good {
+		if _, err := newManifest([]Source{a}, byteEncoder{vocab: vocab, eos: -1},
+			BuildOptions{}); (err == nil) != good {
 			t.Errorf("a vocabulary of %d: %v", vocab, err)
 		}
 	}
@@ -261,14 +277,16 @@ func TestShareRows(t *testing.T) {
 		tokens, t uint64
 		want      uint64
 	}{
-		{1, 1000, 16, 62}, {2.5, 1000, 16, 156}, {0.5, 32, 16, 1}, {0.49, 32, 16, 0}, {0, 1000, 16, math.MaxUint64}, {1, 1 << 48, 1, math.MaxUint64}, {1, 1<<48 - 1, 1, 1<<48 - 1}, {3, 16, 16, 3},
+		{1, 1000, 16, 62}, {2.5, 1000, 16, 156}, {0.5, 32, 16, 1}, {0.49, 32, 16, 0}, {0, 1000, 16, math.MaxUint64},
+		{1, 1 << 48, 1, math.MaxUint64}, {1, 1<<48 - 1, 1, 1<<48 - 1}, {3, 16, 16, 3},
 	} {
 		if got := (Share{Epochs: c.epochs}).rows(c.tokens, c.t); got != c.want {
 			t.Errorf("%g epochs of %d tokens in rows of %d: %d, want %d", c.epochs, c.tokens, c.t, got, c.want)
 		}
 	}
 	for want, shares := range map[string][]Share{
-		"all sources together, without weights": nil, "weights 1": {{Weight: 1}}, "weights 0.5, 2 (at most 1.5 epochs)": {{Weight: 0.5}, {Weight: 2, Epochs: 1.5}},
+		"all sources together, without weights": nil, "weights 1": {{Weight: 1}},
+		"weights 0.5, 2 (at most 1.5 epochs)": {{Weight: 0.5}, {Weight: 2, Epochs: 1.5}},
 	} {
 		if got := shareList(shares); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -279,7 +297,8 @@ func TestShareRows(t *testing.T) {
 // Both sides of every bound of the generator's options, and what each option sets.
 func TestSyntheticOptions(t *testing.T) {
 	last := len(cities)
-	for key, b := range map[string][2]int{"docs": {1, 1 << 30}, "len": {128, 1 << 24}, "needles": {1, last}, "queries": {1, last}, "asks": {1, last}, "digits": {2, 9}} {
+	for key, b := range map[string][2]int{"docs": {1, 1 << 30}, "len": {128, 1 << 24}, "needles": {1, last},
+		"queries": {1, last}, "asks": {1, last}, "digits": {2, 9}} {
 		for _, v := range []int{b[0] - 1, b[0], b[1], b[1] + 1} {
 			spec := fmt.Sprintf("%s=%d", key, v)
 			s, err := parseSynthetic(spec)
@@ -290,7 +309,8 @@ func TestSyntheticOptions(t *testing.T) {
 			if good && !strings.Contains(s.Name()+",", ","+spec+",") {
 				t.Errorf("%s gives %s", spec, s.Name())
 			}
-			if want := fmt.Sprintf("%q: want a whole number from %d to %d", spec, b[0], b[1]); !good && !strings.HasSuffix(err.Error(), want) {
+			if want := fmt.Sprintf("%q: want a whole number from %d to %d", spec, b[0], b[1]); !good &&
+				!strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
@@ -308,7 +328,8 @@ func TestSyntheticOptions(t *testing.T) {
 			t.Errorf("%q: fingerprint %q", spec, print)
 		}
 	}
-	for _, spec := range []string{"mix=", "mix=poem", "mix=kv:0", "mix=kv:1000001", "mix=kv:x", "mix=kv:", "mix=kv,prose", "seed=-1", "seed=", "docs", "length=5", "mix=prose, facts"} {
+	for _, spec := range []string{"mix=", "mix=poem", "mix=kv:0", "mix=kv:1000001", "mix=kv:x", "mix=kv:",
+		"mix=kv,prose", "seed=-1", "seed=", "docs", "length=5", "mix=prose, facts"} {
 		if _, err := parseSynthetic(spec); err == nil || !strings.HasPrefix(err.Error(), "data: open: synthetic: ") {
 			t.Errorf("%q: %v", spec, err)
 		}
@@ -321,11 +342,13 @@ func TestProbe(t *testing.T) {
 	for i := range 100 {
 		write(t, filepath.Join(dir, fmt.Sprintf("%03d.txt", i)), []byte(" \n"))
 	}
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "holds no text: every document is empty or not UTF-8") {
+	if _, err := Open(dir); err == nil ||
+		!strings.Contains(err.Error(), "holds no text: every document is empty or not UTF-8") {
 		t.Errorf("a hundred empty files: %v", err)
 	}
 	write(t, filepath.Join(dir, "zzz.txt"), []byte("text"))
-	if got, from := read(t, open(t, dir)); !slices.Equal(got, []string{"text"}) || !slices.Equal(from, []string{"zzz.txt"}) {
+	if got, from := read(t, open(t, dir)); !slices.Equal(got, []string{"text"}) ||
+		!slices.Equal(from, []string{"zzz.txt"}) {
 		t.Errorf("%q of %q", got, from)
 	}
 	write(t, filepath.Join(dir, "zzz.txt"), []byte("binary\x00")) // not among the first: an error when it is read
@@ -338,7 +361,8 @@ func TestProbe(t *testing.T) {
 			write(t, filepath.Join(dir, name), []byte(" \n"))
 		}
 		write(t, filepath.Join(dir, at), []byte(" "+textBreak+"text"+textBreak+" "))
-		if got, from := read(t, open(t, dir)); !slices.Equal(got, []string{"text"}) || !slices.Equal(from, []string{at}) {
+		if got, from := read(t, open(t, dir)); !slices.Equal(got, []string{"text"}) ||
+			!slices.Equal(from, []string{at}) {
 			t.Errorf("%q of %q, want the text of %s", got, from, at)
 		}
 	}

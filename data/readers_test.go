@@ -25,23 +25,28 @@ func TestReadersOfSmallReads(t *testing.T) {
 		text string
 		want []string
 	}{
-		"text":              {readText, bom + "one" + textBreak + bom + "two" + textBreak + "three\r\n", []string{"one", bom + "two", "three"}},
-		"no mark":           {readText, "a", []string{"a"}},
-		"half a mark":       {readText, bom[:2], []string{bom[:2]}},
-		"only a mark":       {readText, bom, nil},
-		"two marks":         {readText, bom + bom + "x", []string{bom + "x"}},
-		"breaks":            {readText, textBreak + "a" + textBreak + textBreak + "b", []string{"", "a", "", "b"}},
-		"nearly a break":    {readText, "a<|endoftext|b" + textBreak[:5], []string{"a<|endoftext|b" + textBreak[:5]}},
-		"a long text":       {readText, long, []string{long[:cut], long[cut+1:]}},
-		"lines":             {readJSONL, bom + `{"text":"a"}` + "\n\n \r\n" + `{"text":"b\n"}` + "\r\n" + `{"text":""}`, []string{"a", "b\n", ""}},
+		"text": {readText, bom + "one" + textBreak + bom + "two" + textBreak + "three\r\n",
+			[]string{"one", bom + "two", "three"}},
+		"no mark":        {readText, "a", []string{"a"}},
+		"half a mark":    {readText, bom[:2], []string{bom[:2]}},
+		"only a mark":    {readText, bom, nil},
+		"two marks":      {readText, bom + bom + "x", []string{bom + "x"}},
+		"breaks":         {readText, textBreak + "a" + textBreak + textBreak + "b", []string{"", "a", "", "b"}},
+		"nearly a break": {readText, "a<|endoftext|b" + textBreak[:5], []string{"a<|endoftext|b" + textBreak[:5]}},
+		"a long text":    {readText, long, []string{long[:cut], long[cut+1:]}},
+		"lines": {readJSONL, bom + `{"text":"a"}` + "\n\n \r\n" + `{"text":"b\n"}` + "\r\n" + `{"text":""}`,
+			[]string{"a", "b\n", ""}},
 		"a line of nothing": {readJSONL, "\n", nil},
 	} {
 		for kind, r := range map[string]*bufio.Reader{
-			"whole": bufio.NewReader(strings.NewReader(c.text)), "byte by byte": bufio.NewReader(iotest.OneByteReader(strings.NewReader(c.text))),
-			"with its end": bufio.NewReader(iotest.DataErrReader(strings.NewReader(c.text))), "a small buffer": bufio.NewReaderSize(strings.NewReader(c.text), 16),
+			"whole":          bufio.NewReader(strings.NewReader(c.text)),
+			"byte by byte":   bufio.NewReader(iotest.OneByteReader(strings.NewReader(c.text))),
+			"with its end":   bufio.NewReader(iotest.DataErrReader(strings.NewReader(c.text))),
+			"a small buffer": bufio.NewReaderSize(strings.NewReader(c.text), 16),
 		} {
 			var got []string
-			if err := c.read(r, func(s string) bool { got = append(got, s); return true }); err != nil || !slices.Equal(got, c.want) {
+			if err := c.read(r, func(s string) bool { got = append(got, s); return true }); err != nil ||
+				!slices.Equal(got, c.want) {
 				t.Errorf("%s, %s: %.80q, %v; want %.80q", name, kind, got, err, c.want)
 			}
 		}
@@ -58,7 +63,8 @@ func TestReadersOfSmallReads(t *testing.T) {
 		if err := read(r, func(string) bool { return true }); !errors.Is(err, iotest.ErrTimeout) {
 			t.Errorf("%s: an error of the reader became %v", name, err)
 		}
-		if err := read(bufio.NewReader(iotest.ErrReader(broken)), func(string) bool { return true }); !errors.Is(err, broken) {
+		if err := read(bufio.NewReader(iotest.ErrReader(broken)), func(string) bool { return true }); !errors.Is(err,
+			broken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -86,7 +92,8 @@ func TestCutsOfLongTexts(t *testing.T) {
 		"no characters":           {strings.Repeat("\x80", 2*textChunk), []int{textChunk - 3, textChunk - 3, 6}},
 	} {
 		var got []int
-		if err := readText(bufio.NewReader(strings.NewReader(c.text)), func(s string) bool { got = append(got, len(s)); return true }); err != nil || !slices.Equal(got, c.cuts) {
+		if err := readText(bufio.NewReader(strings.NewReader(c.text)),
+			func(s string) bool { got = append(got, len(s)); return true }); err != nil || !slices.Equal(got, c.cuts) {
 			t.Errorf("%s: documents of %v bytes, %v; want %v", name, got, err, c.cuts)
 		}
 	}
@@ -104,8 +111,9 @@ func TestReadersStopAtOnce(t *testing.T) {
 	}
 	dir := t.TempDir()
 	stop := errors.New("enough")
-	for name, b := range map[string][]byte{"a.jsonl": lines.Bytes(), "b.jsonl.gz": gz(lines.Bytes()), "c.jsonl.zst": zst(lines.Bytes()),
-		"d.txt": text.Bytes(), "e.md.gz": gz(text.Bytes()), "f.parquet": parquetOf(t, rows)} {
+	for name, b := range map[string][]byte{"a.jsonl": lines.Bytes(), "b.jsonl.gz": gz(lines.Bytes()),
+		"c.jsonl.zst": zst(lines.Bytes()),
+		"d.txt":       text.Bytes(), "e.md.gz": gz(text.Bytes()), "f.parquet": parquetOf(t, rows)} {
 		path := filepath.Join(dir, name)
 		write(t, path, b)
 		for _, most := range []int{1, 2, 63, 64, 65, 99, 100, 101, 200, 249, 250, 251} {
@@ -132,7 +140,8 @@ func TestReadersStopAtOnce(t *testing.T) {
 				}
 				return nil
 			})
-			if want := most <= n; errors.Is(err, stop) != want || want && err.Error() != path+": enough" || calls != min(most, n) {
+			if want := most <= n; errors.Is(err, stop) != want || want && err.Error() != path+": enough" ||
+				calls != min(most, n) {
 				t.Errorf("%s: %d rows and %v, told to stop after %d", name, calls, err, most)
 			}
 		}
@@ -172,7 +181,8 @@ func TestOnlyFilesAreRead(t *testing.T) {
 	}
 	defer l.Close()
 	for _, spec := range []string{".", "*.txt"} {
-		if got, from := read(t, open(t, spec)); !slices.Equal(got, []string{"text"}) || !slices.Equal(from, []string{"b.txt"}) {
+		if got, from := read(t, open(t, spec)); !slices.Equal(got, []string{"text"}) ||
+			!slices.Equal(from, []string{"b.txt"}) {
 			t.Errorf("%s: %q of %q", spec, got, from)
 		}
 	}
@@ -186,7 +196,8 @@ func TestBrokenFilesByPath(t *testing.T) {
 	write(t, "f/a.txt", []byte("text"))
 	write(t, "f/sub/b.jsonl", []byte("{\"text\":\"x\"}\n{"))
 	for spec, want := range map[string]string{
-		"f": "f/sub/b.jsonl", "f/sub/b.jsonl": "f/sub/b.jsonl", "f/sub/*": "f/sub/b.jsonl", "./f": "f/sub/b.jsonl", filepath.Join(dir, "f"): filepath.ToSlash(filepath.Join(dir, "f/sub/b.jsonl")),
+		"f": "f/sub/b.jsonl", "f/sub/b.jsonl": "f/sub/b.jsonl", "f/sub/*": "f/sub/b.jsonl", "./f": "f/sub/b.jsonl",
+		filepath.Join(dir, "f"): filepath.ToSlash(filepath.Join(dir, "f/sub/b.jsonl")),
 	} {
 		_, err := readAll(t, spec)
 		if err == nil || filepath.ToSlash(err.Error()) != "data: "+want+": line 2: unexpected end of JSON input" {
@@ -195,7 +206,8 @@ func TestBrokenFilesByPath(t *testing.T) {
 	}
 	must(0, os.Remove("f/a.txt"))
 	write(t, "f/sub/b.jsonl", []byte("{"))
-	if _, err := Open("f"); err == nil || filepath.ToSlash(err.Error()) != "data: f/sub/b.jsonl: line 1: unexpected end of JSON input" {
+	if _, err := Open("f"); err == nil ||
+		filepath.ToSlash(err.Error()) != "data: f/sub/b.jsonl: line 1: unexpected end of JSON input" {
 		t.Error(err)
 	}
 }
@@ -220,7 +232,8 @@ func TestNamesOfSources(t *testing.T) {
 	}
 	_, err := Open(filepath.Join(root, "none.txt"))
 	var s *SourceError
-	if !errors.As(err, &s) || !errors.Is(err, os.ErrNotExist) || s.Source != fmt.Sprintf("%q", filepath.Join(root, "none.txt")) {
+	if !errors.As(err, &s) || !errors.Is(err, os.ErrNotExist) ||
+		s.Source != fmt.Sprintf("%q", filepath.Join(root, "none.txt")) {
 		t.Errorf("%v of %+v", err, s)
 	}
 	for spec, want := range map[string]string{

@@ -22,7 +22,8 @@ func TestRowsStop(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	for name, b := range map[string][]byte{
-		"a.parquet": parquetOf(t, table), "a.jsonl": []byte(strings.Join(lines, "\n")), "a.json": []byte("[" + strings.Join(lines, ",") + "]"),
+		"a.parquet": parquetOf(t, table), "a.jsonl": []byte(strings.Join(lines, "\n")),
+		"a.json": []byte("[" + strings.Join(lines, ",") + "]"),
 	} {
 		path := filepath.Join(dir, name)
 		write(t, path, b)
@@ -37,12 +38,14 @@ func TestRowsStop(t *testing.T) {
 				}
 				return nil
 			})
-			if seen != min(stop, n) || (err == nil) != (stop > n) || err != nil && !errors.Is(err, broken) || err != nil && !strings.Contains(err.Error(), path) {
+			if seen != min(stop, n) || (err == nil) != (stop > n) || err != nil && !errors.Is(err, broken) ||
+				err != nil && !strings.Contains(err.Error(), path) {
 				t.Errorf("%s, stopped at %d: %d rows, %v", name, stop, seen, err)
 			}
 		}
 		gone := filepath.Join(dir, "gone-"+name)
-		if err := Rows(gone, func(int, map[string]any) error { return nil }); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), gone) {
+		if err := Rows(gone, func(int, map[string]any) error { return nil }); !errors.Is(err, fs.ErrNotExist) ||
+			!strings.Contains(err.Error(), gone) {
 			t.Errorf("%s: %v", gone, err)
 		}
 	}

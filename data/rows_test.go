@@ -33,13 +33,15 @@ func TestRows(t *testing.T) {
 	}
 	const one = `{"id": "a", "n": 3, "f": 2.0, "flag": true, "choices": {"text": ["x", "it's"], "label": ["A", "B"]}, "note": "x"}`
 	const two = `{"id": "b", "n": -4, "f": 1.5, "flag": false, "choices": {"text": ["é"], "label": []}, "note": null}`
-	for name, text := range map[string]string{"a.jsonl": one + "\n\n" + two + "\n", "a.json": "[" + one + ", " + two + "]", "b.json": one + "\n" + two} {
+	for name, text := range map[string]string{"a.jsonl": one + "\n\n" + two + "\n", "a.json": "[" + one + ", " + two +
+		"]", "b.json": one + "\n" + two} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	read := func(name string) (out []map[string]any) {
-		if err := Rows(filepath.Join(dir, name), func(_ int, r map[string]any) error { out = append(out, r); return nil }); err != nil {
+		if err := Rows(filepath.Join(dir, name),
+			func(_ int, r map[string]any) error { out = append(out, r); return nil }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		return out
@@ -53,7 +55,8 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s has %v\nwant %v", name, got, want)
 		}
 	}
-	for name, text := range map[string]string{"list.json": "[1]", "cut.json": `[{"a": 1}, {"b"`, "cut.jsonl": `{"a"`, "no.jsonl": "null\n", "no.parquet": "PAR1"} {
+	for name, text := range map[string]string{"list.json": "[1]", "cut.json": `[{"a": 1}, {"b"`, "cut.jsonl": `{"a"`,
+		"no.jsonl": "null\n", "no.parquet": "PAR1"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,8 @@ func TestUnusableDocumentsAreCounted(t *testing.T) {
 	table := parquetOf(t, []row{{1, "one"}, {2, "caf\xe9"}, {3, " \n"}, {4, "zwei äöü"}, {5, ""}})
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
-		"a.jsonl": lines, "a.jsonl.gz": gz(lines), "a.jsonl.zst": zst(lines), "a.txt": text, "a.md": text, "a.txt.zst": zst(text), "a.parquet": table,
+		"a.jsonl": lines, "a.jsonl.gz": gz(lines), "a.jsonl.zst": zst(lines), "a.txt": text, "a.md": text,
+		"a.txt.zst": zst(text), "a.parquet": table,
 	} {
 		path := filepath.Join(dir, name)
 		write(t, path, b)
@@ -43,7 +44,8 @@ func TestHalvesOfCharacters(t *testing.T) {
 {"text":"\\ud83d is written out"}
 `))
 	s := buildSet(t, open(t, path), narrow, BuildOptions{})
-	if got := textsOf(t, s, Train, narrow); !slices.Equal(got, []string{"one", "whole 😀", "two", `\ud83d is written out`}) {
+	if got := textsOf(t, s, Train, narrow); !slices.Equal(got,
+		[]string{"one", "whole 😀", "two", `\ud83d is written out`}) {
 		t.Errorf("documents %q", got)
 	}
 	if got := s.Manifest.Sources[0].Skipped; got != (Skipped{NotUTF8: 1}) {
@@ -87,7 +89,8 @@ func TestUnusableSourcesAreRefused(t *testing.T) {
 		}
 	}
 	// In a folder the binary file comes after text, and is found when it is read.
-	if _, err := readAll(t, filepath.Join(dir, "folder")); err == nil || !strings.Contains(err.Error(), "b.txt: byte 8 is zero") {
+	if _, err := readAll(t, filepath.Join(dir, "folder")); err == nil ||
+		!strings.Contains(err.Error(), "b.txt: byte 8 is zero") {
 		t.Errorf("a folder with a binary file: %v", err)
 	}
 	if _, err := Open(filepath.Join(dir, "hollow")); err == nil || !strings.Contains(err.Error(), "no text") {
@@ -97,7 +100,8 @@ func TestUnusableSourcesAreRefused(t *testing.T) {
 
 // A source that gives nothing is refused although another gives text.
 func TestEachSourceGivesText(t *testing.T) {
-	_, err := Build(t.Context(), filepath.Join(t.TempDir(), "set"), []Source{randomTexts(5, 20, 1), texts{docs: []string{"", ""}}, randomTexts(5, 20, 2)}, narrow, BuildOptions{})
+	_, err := Build(t.Context(), filepath.Join(t.TempDir(), "set"),
+		[]Source{randomTexts(5, 20, 1), texts{docs: []string{"", ""}}, randomTexts(5, 20, 2)}, narrow, BuildOptions{})
 	var s *SourceError
 	if !errors.As(err, &s) || !strings.Contains(err.Error(), "2 empty") {
 		t.Errorf("error %v", err)

@@ -122,7 +122,8 @@ func TestShardFaultsAreNamed(t *testing.T) {
 }
 
 func TestOpenShardNeedsAFile(t *testing.T) {
-	if _, err := OpenShard(filepath.Join(t.TempDir(), "none.bin"), false); err == nil || !strings.Contains(err.Error(), "none.bin") {
+	if _, err := OpenShard(filepath.Join(t.TempDir(), "none.bin"), false); err == nil ||
+		!strings.Contains(err.Error(), "none.bin") {
 		t.Errorf("error %v, want one with the name", err)
 	}
 	empty := filepath.Join(t.TempDir(), "empty.bin")
@@ -242,7 +243,8 @@ func TestFirstForeignID(t *testing.T) {
 		for _, c := range []struct {
 			ids  []int32
 			want int
-		}{{nil, -1}, {[]int32{0, 9, 5}, -1}, {[]int32{10, 3, 11}, 0}, {[]int32{9, 10, 12, 2}, 1}, {[]int32{1, 2, 65535}, 2}} {
+		}{{nil, -1}, {[]int32{0, 9, 5}, -1}, {[]int32{10, 3, 11}, 0}, {[]int32{9, 10, 12, 2}, 1},
+			{[]int32{1, 2, 65535}, 2}} {
 			s := &Shard{header: shardHeader{width: width, vocab: 10}, tokens: []byte("skipskip")[:2*width]}
 			for _, id := range c.ids {
 				s.tokens = append(s.tokens, le.AppendUint32(nil, uint32(id))[:width]...)

@@ -15,7 +15,8 @@ import (
 func TestEmptyFilesAmongOthers(t *testing.T) {
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
-		"a.txt": nil, "b.txt": []byte("one"), "c.txt": nil, "d.jsonl": nil, "e.jsonl.gz": gz([]byte("\n\n")), "f.txt.zst": zst([]byte("\n")), "g.md": []byte("two"),
+		"a.txt": nil, "b.txt": []byte("one"), "c.txt": nil, "d.jsonl": nil, "e.jsonl.gz": gz([]byte("\n\n")),
+		"f.txt.zst": zst([]byte("\n")), "g.md": []byte("two"),
 		"h.parquet": parquetOf(t, []row{}), "i.txt": []byte("<|endoftext|>"), "j.txt": []byte("three"), "k.md": nil,
 	} {
 		write(t, filepath.Join(dir, name), b)
@@ -38,12 +39,16 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		src []Source
 		opt BuildOptions
 	}{
-		"ShardTokens -1, MaxTokens 7, Workers 2: none":  {[]Source{good}, BuildOptions{ShardTokens: -1, MaxTokens: 7, Workers: 2}},
-		"ShardTokens 3, MaxTokens -5, Workers 2: none":  {[]Source{good}, BuildOptions{ShardTokens: 3, MaxTokens: -5, Workers: 2}},
-		"ShardTokens 3, MaxTokens 0, Workers -4: none":  {[]Source{good}, BuildOptions{ShardTokens: 3, Workers: -4}},
-		"HeldOut -0.1, want":                            {[]Source{good}, BuildOptions{HeldOut: -0.1}},
-		"1 shares for 2 sources":                        {[]Source{good, good}, BuildOptions{Shares: []Share{{Weight: 1}}}},
-		"source bad: no print":                          {[]Source{good, blank{named{good.texts, "bad"}}}, BuildOptions{}},
+		"ShardTokens -1, MaxTokens 7, Workers 2: none": {[]Source{good},
+			BuildOptions{ShardTokens: -1, MaxTokens: 7, Workers: 2}},
+		"ShardTokens 3, MaxTokens -5, Workers 2: none": {[]Source{good},
+			BuildOptions{ShardTokens: 3, MaxTokens: -5, Workers: 2}},
+		"ShardTokens 3, MaxTokens 0, Workers -4: none": {[]Source{good}, BuildOptions{ShardTokens: 3, Workers: -4}},
+		"HeldOut -0.1, want":                           {[]Source{good}, BuildOptions{HeldOut: -0.1}},
+		"1 shares for 2 sources": {[]Source{good, good},
+			BuildOptions{Shares: []Share{{Weight: 1}}}},
+		"source bad: no print": {[]Source{good, blank{named{good.texts, "bad"}}},
+			BuildOptions{}},
 		"a share of weight 0 and 1 epochs: want a posi": {[]Source{good}, BuildOptions{Shares: []Share{{Epochs: 1}}}},
 	} {
 		dir := filepath.Join(t.TempDir(), "set")

@@ -44,9 +44,12 @@ func TestRandomStaysAsItWas(t *testing.T) {
 // What is held out of given text does not change: the sets of three sources, by pieces and by documents, hashed when the
 // choice was fixed. Another choice would train on what earlier results held out.
 func TestHeldOutStaysAsItWas(t *testing.T) {
-	src := []Source{texts{docs: []string{numbered(0, 9000)}}, randomTexts(300, 60, 2), texts{docs: []string{numbered(20000, 60)}}}
-	for by, want := range map[string]string{ByPieces: "5c7876ae71cb845d2dae7814", ByDocuments: "a7015ffe17f4737d9fcf96b9"} {
-		m, err := Build(t.Context(), filepath.Join(t.TempDir(), "set"), src, narrow, BuildOptions{HeldOut: 0.1, HeldOutBy: by})
+	src := []Source{texts{docs: []string{numbered(0, 9000)}}, randomTexts(300, 60, 2),
+		texts{docs: []string{numbered(20000, 60)}}}
+	for by, want := range map[string]string{ByPieces: "5c7876ae71cb845d2dae7814",
+		ByDocuments: "a7015ffe17f4737d9fcf96b9"} {
+		m, err := Build(t.Context(), filepath.Join(t.TempDir(), "set"), src, narrow,
+			BuildOptions{HeldOut: 0.1, HeldOutBy: by})
 		if err != nil || m.Hash[:24] != want {
 			t.Errorf("by %s: hash %.24s, was %s; %v", by, m.Hash, want, err)
 		}
@@ -62,10 +65,13 @@ func TestStoredManifestIsRead(t *testing.T) {
 			{"name": "valid-00000.bin", "split": "valid", "bytes": 96, "sha256": "` + sum + `", "docs": 1, "tokens": 7}],
 		"docs": 4, "tokens": 30, "hash": "953dc47dcb774230190977d667cbd63e50b899d18db105821e2579dc5b7e5014"}`
 	eos := int32(299)
-	want := &Manifest{Format: 2, Tokenizer: "tok", Vocab: 300, EOS: &eos, Inputs: "in", HeldOut: 0.25, HeldOutBy: ByPieces, Docs: 4, Tokens: 30,
-		Sources: []SourceInfo{{Name: "a", Fingerprint: "f", Docs: 4, Tokens: 30, HeldOut: 7, Repeated: 2, Skipped: Skipped{Empty: 5, NotUTF8: 6}, Share: Share{3, 1.5}}},
-		Shards:  []ShardInfo{{"train-00000.bin", Train, 1, 144, sum, 3, 23}, {"valid-00000.bin", Valid, 0, 96, sum, 1, 7}},
-		Hash:    "953dc47dcb774230190977d667cbd63e50b899d18db105821e2579dc5b7e5014"}
+	want := &Manifest{Format: 2, Tokenizer: "tok", Vocab: 300, EOS: &eos, Inputs: "in", HeldOut: 0.25,
+		HeldOutBy: ByPieces, Docs: 4, Tokens: 30,
+		Sources: []SourceInfo{{Name: "a", Fingerprint: "f", Docs: 4, Tokens: 30, HeldOut: 7, Repeated: 2,
+			Skipped: Skipped{Empty: 5, NotUTF8: 6}, Share: Share{3, 1.5}}},
+		Shards: []ShardInfo{{"train-00000.bin", Train, 1, 144, sum, 3, 23},
+			{"valid-00000.bin", Valid, 0, 96, sum, 1, 7}},
+		Hash: "953dc47dcb774230190977d667cbd63e50b899d18db105821e2579dc5b7e5014"}
 	if got, err := parseManifest(manifestName, []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -65,7 +65,8 @@ func TestSyntheticLength(t *testing.T) {
 			for i := range 100 {
 				text := s.Document(i).Text
 				// A kv list has at most 50 keys and shots come in rounds, so these may end early or a little late.
-				if len(text) < n/16 || len(text) > n+n/10 || !utf8.ValidString(text) || strings.TrimSpace(text) != text {
+				if len(text) < n/16 || len(text) > n+n/10 || !utf8.ValidString(text) ||
+					strings.TrimSpace(text) != text {
 					t.Fatalf("%s: document %d has %d bytes, want up to %d:\n%s", g.kind, i, len(text), n, text)
 				}
 			}
@@ -78,10 +79,12 @@ var needleSentence = regexp.MustCompile(`The magic code is (\w+) (\d+)\.`)
 func TestNeedle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 500 {
-		o := NeedleOptions{Needles: 1 + r.IntN(8), Depth: float64(i%5) / 4, Bytes: 300 + r.IntN(4000), Digits: 1 + r.IntN(7)}
+		o := NeedleOptions{Needles: 1 + r.IntN(8), Depth: float64(i%5) / 4, Bytes: 300 + r.IntN(4000),
+			Digits: 1 + r.IntN(7)}
 		o.Queries = 1 + r.IntN(min(3, o.Needles))
 		n := NewNeedle(r, o)
-		if len(n.Answers) != o.Queries || len(n.Cities) != o.Queries || len(n.Spans) != o.Queries || len(n.OtherCities) != o.Needles-o.Queries {
+		if len(n.Answers) != o.Queries || len(n.Cities) != o.Queries || len(n.Spans) != o.Queries ||
+			len(n.OtherCities) != o.Needles-o.Queries {
 			t.Fatalf("%+v: %d answers, %d cities, %d spans", o, len(n.Answers), len(n.Cities), len(n.Spans))
 		}
 		for j, s := range n.Spans {

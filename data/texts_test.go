@@ -47,24 +47,36 @@ func TestSyntheticIsFixedForEveryOption(t *testing.T) {
 func TestManifestTexts(t *testing.T) {
 	s := buildSet(t, randomTexts(40, 60, 1), narrow, BuildOptions{ShardTokens: 500, HeldOut: 0.2})
 	for want, change := range map[string]func(m *Manifest){
-		"vocabulary of 0, want 1 to 2147483647":                                   func(m *Manifest) { m.Vocab = 0 },
-		"vocabulary of -1, want 1 to 2147483647":                                  func(m *Manifest) { m.Vocab = -1 },
-		"end-of-text id 257 is outside the vocabulary of 257":                     func(m *Manifest) { m.EOS = ptr(int32(257)) },
-		"end-of-text id -1 is outside the vocabulary of 257":                      func(m *Manifest) { m.EOS = ptr(int32(-1)) },
-		`shard "train-00001.bin" belongs to source 2 of 1`:                        func(m *Manifest) { m.Shards[1].Part = 2 },
-		`shard "train-00001.bin" belongs to source -1 of 1`:                       func(m *Manifest) { m.Shards[1].Part = -1 },
-		`shard "train-00000.bin" is listed twice`:                                 func(m *Manifest) { m.Shards[1].Name = m.Shards[0].Name },
-		`shard name "" is not a plain file name`:                                  func(m *Manifest) { m.Shards[1].Name = "" },
-		`shard name "../x" is not a plain file name`:                              func(m *Manifest) { m.Shards[1].Name = "../x" },
-		`shard name ".." is not a plain file name`:                                func(m *Manifest) { m.Shards[1].Name = ".." },
-		`shard name "a\\b" is not a plain file name`:                              func(m *Manifest) { m.Shards[1].Name = `a\b` },
-		`shard name "c:x" is not a plain file name`:                               func(m *Manifest) { m.Shards[1].Name = `c:x` },
-		`shard "train-00001.bin": split "test", want "train" or "valid"`:          func(m *Manifest) { m.Shards[1].Split = "test" },
-		`shard "train-00001.bin": 63 bytes, 7 documents, 9 tokens is impossible`:  func(m *Manifest) { numbers3(m, 63, 7, 9) },
-		`shard "train-00001.bin": 64 bytes, 0 documents, 9 tokens is impossible`:  func(m *Manifest) { numbers3(m, 64, 0, 9) },
-		`shard "train-00001.bin": 64 bytes, 10 documents, 9 tokens is impossible`: func(m *Manifest) { numbers3(m, 64, 10, 9) },
-		`shard "train-00001.bin": sha256 "abc" is not 64 hex digits`:              func(m *Manifest) { m.Shards[1].SHA256 = "abc" },
-		`shard "train-00001.bin": totals overflow`:                                func(m *Manifest) { numbers3(m, 64, 1, math.MaxInt64) },
+		"vocabulary of 0, want 1 to 2147483647":                          func(m *Manifest) { m.Vocab = 0 },
+		"vocabulary of -1, want 1 to 2147483647":                         func(m *Manifest) { m.Vocab = -1 },
+		"end-of-text id 257 is outside the vocabulary of 257":            func(m *Manifest) { m.EOS = ptr(int32(257)) },
+		"end-of-text id -1 is outside the vocabulary of 257":             func(m *Manifest) { m.EOS = ptr(int32(-1)) },
+		`shard "train-00001.bin" belongs to source 2 of 1`:               func(m *Manifest) { m.Shards[1].Part = 2 },
+		`shard "train-00001.bin" belongs to source -1 of 1`:              func(m *Manifest) { m.Shards[1].Part = -1 },
+		`shard "train-00000.bin" is listed twice`:                        func(m *Manifest) { m.Shards[1].Name = m.Shards[0].Name },
+		`shard name "" is not a plain file name`:                         func(m *Manifest) { m.Shards[1].Name = "" },
+		`shard name "../x" is not a plain file name`:                     func(m *Manifest) { m.Shards[1].Name = "../x" },
+		`shard name ".." is not a plain file name`:                       func(m *Manifest) { m.Shards[1].Name = ".." },
+		`shard name "a\\b" is not a plain file name`:                     func(m *Manifest) { m.Shards[1].Name = `a\b` },
+		`shard name "c:x" is not a plain file name`:                      func(m *Manifest) { m.Shards[1].Name = `c:x` },
+		`shard "train-00001.bin": split "test", want "train" or "valid"`: func(m *Manifest) { m.Shards[1].Split = "test" },
+		`shard "train-00001.bin": 63 bytes, 7 documents, 9 tokens is impossible`: func(m *Manifest) {
+			numbers3(m, 63,
+				7, 9)
+		},
+		`shard "train-00001.bin": 64 bytes, 0 documents, 9 tokens is impossible`: func(m *Manifest) {
+			numbers3(m, 64,
+				0, 9)
+		},
+		`shard "train-00001.bin": 64 bytes, 10 documents, 9 tokens is impossible`: func(m *Manifest) {
+			numbers3(m, 64,
+				10, 9)
+		},
+		`shard "train-00001.bin": sha256 "abc" is not 64 hex digits`: func(m *Manifest) { m.Shards[1].SHA256 = "abc" },
+		`shard "train-00001.bin": totals overflow`: func(m *Manifest) {
+			numbers3(m, 64,
+				1, math.MaxInt64)
+		},
 	} {
 		var m Manifest
 		must(0, json.Unmarshal(must(json.Marshal(s.Manifest)), &m))
@@ -119,12 +131,16 @@ func TestManifestTexts(t *testing.T) {
 	m := *s.Manifest
 	m.Docs++
 	m.Tokens += 2
-	if err := m.check("x"); err == nil || err.Error() != fmt.Sprintf("data: x: totals of %d documents and %d tokens, its shards add up to %d and %d", m.Docs, m.Tokens, m.Docs-1, m.Tokens-2) {
+	if err := m.check("x"); err == nil ||
+		err.Error() != fmt.Sprintf("data: x: totals of %d documents and %d tokens, its shards add up to %d and %d",
+			m.Docs, m.Tokens, m.Docs-1, m.Tokens-2) {
 		t.Error(err)
 	}
 	m = *s.Manifest
 	m.Hash = "00"
-	if err := m.check("x"); err == nil || err.Error() != fmt.Sprintf("data: x: hash %q, its content hashes to %q (edited by hand?)", "00", s.Manifest.Hash) {
+	if err := m.check("x"); err == nil ||
+		err.Error() != fmt.Sprintf("data: x: hash %q, its content hashes to %q (edited by hand?)", "00",
+			s.Manifest.Hash) {
 		t.Error(err)
 	}
 }
@@ -140,18 +156,28 @@ func TestShardTexts(t *testing.T) {
 		change func(b []byte)
 		want   string
 	}{
-		{300, func(b []byte) { le.PutUint32(b[48:], 7); reseal(b) }, fmt.Sprintf("tokens have checksum %08x, want 00000007", crc(shardBytes(t, 300)[64:74]))},
-		{300, func(b []byte) { le.PutUint32(b[52:], 7); reseal(b) }, fmt.Sprintf("document index at offset 80 has checksum %08x, want 00000007", crc(shardBytes(t, 300)[80:]))},
-		{300, func(b []byte) { le.PutUint32(b[60:], 7) }, fmt.Sprintf("header checksum %08x, want 00000007", crc(shardBytes(t, 300)[:60]))},
-		{300, func(b []byte) { le.PutUint16(b[70:], 301); seal(b, 74) }, "token 3 is id 301, outside the vocabulary of 300"},
-		{70000, func(b []byte) { le.PutUint32(b[76:], 70000); seal(b, 84) }, "token 3 is id 70000, outside the vocabulary of 70000"},
-		{70000, func(b []byte) { le.PutUint32(b[80:], 1<<31); le.PutUint32(b[76:], 80000); seal(b, 84) }, "token 3 is id 80000, outside the vocabulary of 70000"},
+		{300, func(b []byte) { le.PutUint32(b[48:], 7); reseal(b) },
+			fmt.Sprintf("tokens have checksum %08x, want 00000007", crc(shardBytes(t, 300)[64:74]))},
+		{300, func(b []byte) { le.PutUint32(b[52:], 7); reseal(b) },
+			fmt.Sprintf("document index at offset 80 has checksum %08x, want 00000007", crc(shardBytes(t, 300)[80:]))},
+		{300, func(b []byte) { le.PutUint32(b[60:], 7) },
+			fmt.Sprintf("header checksum %08x, want 00000007", crc(shardBytes(t, 300)[:60]))},
+		{300, func(b []byte) { le.PutUint16(b[70:], 301); seal(b, 74) },
+			"token 3 is id 301, outside the vocabulary of 300"},
+		{70000, func(b []byte) { le.PutUint32(b[76:], 70000); seal(b, 84) },
+			"token 3 is id 70000, outside the vocabulary of 70000"},
+		{70000, func(b []byte) { le.PutUint32(b[80:], 1<<31); le.PutUint32(b[76:], 80000); seal(b, 84) },
+			"token 3 is id 80000, outside the vocabulary of 70000"},
 		{300, func(b []byte) { le.PutUint64(b[24:], 3); reseal(b) }, "104 bytes with the index at 80, want 112 bytes with the index at 80 for 3 documents and 5 tokens (truncated or grown?)"},
-		{300, func(b []byte) { le.PutUint64(b[24:], 13); reseal(b) }, "header counts 13 documents and 5 tokens, more than its 104 bytes can hold"},
-		{300, func(b []byte) { le.PutUint64(b[32:], 53); reseal(b) }, "header counts 2 documents and 53 tokens, more than its 104 bytes can hold"},
+		{300, func(b []byte) { le.PutUint64(b[24:], 13); reseal(b) },
+			"header counts 13 documents and 5 tokens, more than its 104 bytes can hold"},
+		{300, func(b []byte) { le.PutUint64(b[32:], 53); reseal(b) },
+			"header counts 2 documents and 53 tokens, more than its 104 bytes can hold"},
 		{300, func(b []byte) { le.PutUint32(b[16:], 0); reseal(b) }, "vocabulary of 0, want 1 to 2147483647"},
-		{300, func(b []byte) { le.PutUint32(b[16:], 1<<31); reseal(b) }, "vocabulary of 2147483648, want 1 to 2147483647"},
-		{300, func(b []byte) { le.PutUint32(b[16:], 70000); reseal(b) }, "2 bytes per token, want 4 for a vocabulary of 70000"},
+		{300, func(b []byte) { le.PutUint32(b[16:], 1<<31); reseal(b) },
+			"vocabulary of 2147483648, want 1 to 2147483647"},
+		{300, func(b []byte) { le.PutUint32(b[16:], 70000); reseal(b) },
+			"2 bytes per token, want 4 for a vocabulary of 70000"},
 	} {
 		b := shardBytes(t, c.vocab)
 		c.change(b)
@@ -169,26 +195,35 @@ func TestShardTexts(t *testing.T) {
 	for _, i := range []int64{-1, sp.Docs()} {
 		func() {
 			defer func() {
-				if got, want := fmt.Sprint(recover()), fmt.Sprintf("data: document %d of split \"train\", which has 9", i); got != want {
+				if got, want := fmt.Sprint(recover()),
+					fmt.Sprintf("data: document %d of split \"train\", which has 9", i); got != want {
 					t.Errorf("%s, want %s", got, want)
 				}
 			}()
 			sp.Document(nil, i)
 		}()
 	}
-	if _, err := set.Split("test"); err == nil || err.Error() != fmt.Sprintf("data: source %s: has no split \"test\", only \"train\": there are train and valid", dir) {
+	if _, err := set.Split("test"); err == nil ||
+		err.Error() != fmt.Sprintf("data: source %s: has no split \"test\", only \"train\": there are train and valid",
+			dir) {
 		t.Error(err)
 	}
 	if _, err := set.Split(Valid); err == nil || !strings.HasSuffix(err.Error(), "has no split \"valid\", only \"train\": give more text, or hold more of it out (data.held_out; data build --held-out)") {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(i *ShardInfo, m *Manifest){
-		fmt.Sprintf("%d bytes, the manifest says %d: restore it or build the set again", shard.Bytes, shard.Bytes+8):            func(i *ShardInfo, _ *Manifest) { i.Bytes += 8 },
-		fmt.Sprintf("holds 9 documents, %d tokens, vocabulary 257; the manifest says 8, %d, 257", shard.Tokens, shard.Tokens):   func(i *ShardInfo, _ *Manifest) { i.Docs-- },
-		fmt.Sprintf("holds 9 documents, %d tokens, vocabulary 257; the manifest says 9, %d, 257", shard.Tokens, shard.Tokens+1): func(i *ShardInfo, _ *Manifest) { i.Tokens++ },
-		fmt.Sprintf("holds 9 documents, %d tokens, vocabulary 257; the manifest says 9, %d, 258", shard.Tokens, shard.Tokens):   func(_ *ShardInfo, m *Manifest) { m.Vocab++ },
-		fmt.Sprintf("sha256 %s, the manifest says 00: restore it or build the set again", shard.SHA256):                         func(i *ShardInfo, _ *Manifest) { i.SHA256 = "00" },
-		fmt.Sprintf("shard is missing; the manifest lists it with %d bytes: restore it or build the set again", shard.Bytes):    func(i *ShardInfo, _ *Manifest) { i.Name = "gone.bin" },
+		fmt.Sprintf("%d bytes, the manifest says %d: restore it or build the set again", shard.Bytes,
+			shard.Bytes+8): func(i *ShardInfo, _ *Manifest) { i.Bytes += 8 },
+		fmt.Sprintf("holds 9 documents, %d tokens, vocabulary 257; the manifest says 8, %d, 257", shard.Tokens,
+			shard.Tokens): func(i *ShardInfo, _ *Manifest) { i.Docs-- },
+		fmt.Sprintf("holds 9 documents, %d tokens, vocabulary 257; the manifest says 9, %d, 257", shard.Tokens,
+			shard.Tokens+1): func(i *ShardInfo, _ *Manifest) { i.Tokens++ },
+		fmt.Sprintf("holds 9 documents, %d tokens, vocabulary 257; the manifest says 9, %d, 258", shard.Tokens,
+			shard.Tokens): func(_ *ShardInfo, m *Manifest) { m.Vocab++ },
+		fmt.Sprintf("sha256 %s, the manifest says 00: restore it or build the set again",
+			shard.SHA256): func(i *ShardInfo, _ *Manifest) { i.SHA256 = "00" },
+		fmt.Sprintf("shard is missing; the manifest lists it with %d bytes: restore it or build the set again",
+			shard.Bytes): func(i *ShardInfo, _ *Manifest) { i.Name = "gone.bin" },
 	} {
 		info, m := shard, *set.Manifest
 		change(&info, &m)

@@ -24,7 +24,8 @@ func TestCheckedTogether(t *testing.T) {
 	two, _ := diff(2, f32(1, 1))
 	halves := func(stat tensor.DType) *AdamW {
 		x := at(stat, 1, 4)
-		return &AdamW{W: a16(1, 4), Master: at(tensor.I16, 1, 4), M: x, V: x, G: x, Rate: at(stat, 1, 3), GradSq: at(stat, 1, 1)}
+		return &AdamW{W: a16(1, 4), Master: at(tensor.I16, 1, 4), M: x, V: x, G: x, Rate: at(stat, 1, 3),
+			GradSq: at(stat, 1, 1)}
 	}
 	class := func(c Classifier) func() {
 		c.X, c.W, c.Targets, c.Loss = a16(6, 8), a16(9, 8), i32(1, 6), f32(1, 6)
@@ -40,8 +41,14 @@ func TestCheckedTogether(t *testing.T) {
 		"one head":                {func() { CheckSubtractHeads(a16(6, 5), a16(6, 10), f32(6, 1), 1, bf16) }, true},
 		"no heads":                {func() { CheckSubtractHeads(a16(6, 8), a16(6, 16), f32(1, 1), 0, bf16) }, false},
 		"heads of no whole width": {func() { CheckSubtractHeads(a16(6, 8), a16(6, 16), f32(6, 3), 3, bf16) }, false},
-		"gradient of no heads":    {func() { CheckSubtractHeadsBackward(a16(6, 16), f32(6, 0), a16(6, 8), a16(6, 16), f32(1, 1), 0, bf16) }, false},
-		"gradient of such heads":  {func() { CheckSubtractHeadsBackward(a16(6, 16), f32(6, 3), a16(6, 8), a16(6, 16), f32(6, 3), 3, bf16) }, false},
+		"gradient of no heads": {func() {
+			CheckSubtractHeadsBackward(a16(6, 16), f32(6, 0), a16(6, 8), a16(6, 16),
+				f32(1, 1), 0, bf16)
+		}, false},
+		"gradient of such heads": {func() {
+			CheckSubtractHeadsBackward(a16(6, 16), f32(6, 3), a16(6, 8), a16(6, 16),
+				f32(6, 3), 3, bf16)
+		}, false},
 		"a part":                  {class(Classifier{Part: f32(2, 6)}), true},
 		"a part with gradients":   {class(Classifier{Part: f32(2, 6), DX: a16(6, 8), DW: f32(9, 8)}), false},
 		"parts with gradients":    {class(Classifier{Parts: f32(4, 6), DX: a16(6, 8), DW: f32(9, 8)}), true},
@@ -49,17 +56,24 @@ func TestCheckedTogether(t *testing.T) {
 		"a weight without a norm": {func() { weighted.CheckBackward(pg, bf16) }, true},
 		"no norm":                 {func() { off.Check(bf16) }, true},
 		"no norm, backward":       {func() { off.CheckBackward(og, bf16) }, true},
-		"no norm, any weight":     {func() { other(func(a *DiffAttn) { a.Norm.Weight = f32(2, 3) }).CheckBackward(og, bf16) }, true},
-		"a weight, no gradient":   {func() { two.Norm.Weight = a16(1, 16); two.CheckBackward(og, bf16) }, false},
-		"halves of an F64":        {func() { halves(tensor.F64).Check(Types{Act: tensor.BF16, Stat: tensor.F64}) }, false},
-		"halves of an F32":        {func() { halves(tensor.F32).Check(bf16) }, true},
-		"no norm, Out in Stat":    {func() { other(func(a *DiffAttn) { a.Out = f32(6, 64) }).CheckBackward(og, bf16) }, false},
-		"no norm, no Out":         {func() { other(func(a *DiffAttn) { a.Out = none }).CheckBackward(og, bf16) }, false},
-		"no norm, but Raw":        {func() { other(func(a *DiffAttn) { a.Raw = a16(6, 64) }).Check(bf16) }, false},
-		"a norm without Out":      {func() { normed.Check(bf16) }, false},
-		"a norm, backward":        {func() { normed.CheckBackward(og, bf16) }, true},
+		"no norm, any weight": {func() {
+			other(func(a *DiffAttn) { a.Norm.Weight = f32(2, 3) }).CheckBackward(og,
+				bf16)
+		}, true},
+		"a weight, no gradient": {func() { two.Norm.Weight = a16(1, 16); two.CheckBackward(og, bf16) }, false},
+		"halves of an F64": {func() { halves(tensor.F64).Check(Types{Act: tensor.BF16, Stat: tensor.F64}) },
+			false},
+		"halves of an F32": {func() { halves(tensor.F32).Check(bf16) }, true},
+		"no norm, Out in Stat": {func() { other(func(a *DiffAttn) { a.Out = f32(6, 64) }).CheckBackward(og, bf16) },
+			false},
+		"no norm, no Out": {func() { other(func(a *DiffAttn) { a.Out = none }).CheckBackward(og, bf16) },
+			false},
+		"no norm, but Raw":   {func() { other(func(a *DiffAttn) { a.Raw = a16(6, 64) }).Check(bf16) }, false},
+		"a norm without Out": {func() { normed.Check(bf16) }, false},
+		"a norm, backward":   {func() { normed.CheckBackward(og, bf16) }, true},
 		"bytes": {func() {
-			plain.CheckCached(bytes(CacheCols(tensor.I8, 2, 8), CacheCols(tensor.I8, 2, 16)), i32(1, 6), i32(1, 6), int8s)
+			plain.CheckCached(bytes(CacheCols(tensor.I8, 2, 8), CacheCols(tensor.I8, 2, 16)), i32(1, 6),
+				i32(1, 6), int8s)
 		}, true},
 		"bytes without scales": {func() { plain.CheckCached(bytes(16, 32), i32(1, 6), i32(1, 6), int8s) }, false},
 		"bytes of a pair": {func() {
@@ -81,7 +95,8 @@ func TestCheckedTogether(t *testing.T) {
 	for _, c := range []struct {
 		w, master tensor.DType
 		want      bool
-	}{{tensor.BF16, tensor.I16, true}, {tensor.BF16, tensor.F32, false}, {tensor.F32, tensor.I16, false}, {tensor.BF16, tensor.Invalid, false}} {
+	}{{tensor.BF16, tensor.I16, true}, {tensor.BF16, tensor.F32, false}, {tensor.F32, tensor.I16, false},
+		{tensor.BF16, tensor.Invalid, false}} {
 		if a := (&AdamW{W: at(c.w, 1, 4), Master: at(c.master, 1, 4)}); a.Split() != c.want {
 			t.Errorf("%v and %v are halves: %v", c.w, c.master, !c.want)
 		}

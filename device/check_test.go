@@ -33,8 +33,8 @@ func text(f func()) (s string) {
 
 // attn is a valid attention of B=2 T=3 H=4 G=2 D=8 DV=16 with its gradients.
 func attn(norm bool) (*Attn, *AttnGrad) {
-	a := &Attn{AttnShape: AttnShape{B: 2, T: 3, Heads: 4, Groups: 2, D: 8, DV: 16}, Q: a16(6, 32), K: a16(6, 16), V: a16(6, 32),
-		Start: i32(1, 6), Out: a16(6, 64), LSE: f32(6, 4)}
+	a := &Attn{AttnShape: AttnShape{B: 2, T: 3, Heads: 4, Groups: 2, D: 8, DV: 16}, Q: a16(6, 32), K: a16(6, 16),
+		V: a16(6, 32), Start: i32(1, 6), Out: a16(6, 64), LSE: f32(6, 4)}
 	g := &AttnGrad{DOut: a16(6, 64), DQ: a.Q, DK: a.K, DV: a.V}
 	if norm {
 		a.Norm = HeadNorm{On: true, Weight: a16(1, 16)}
@@ -45,8 +45,9 @@ func attn(norm bool) (*Attn, *AttnGrad) {
 
 // diff is a valid differential attention of the same shape.
 func diff(keys int, lam tensor.Tensor) (*DiffAttn, *DiffAttnGrad) {
-	a := &DiffAttn{AttnShape: AttnShape{B: 2, T: 3, Heads: 4, Groups: 2, D: 8, DV: 16}, Keys: keys, Norm: HeadNorm{On: true},
-		Q: a16(6, 64), K: a16(6, 16*keys), V: a16(6, 32), Lam: lam, Out: a16(6, 64), Raw: a16(6, 64), Out2: a16(6, 64), LSE: f32(6, 8), Rstd: f32(6, 4)}
+	a := &DiffAttn{AttnShape: AttnShape{B: 2, T: 3, Heads: 4, Groups: 2, D: 8, DV: 16}, Keys: keys,
+		Norm: HeadNorm{On: true}, Q: a16(6, 64), K: a16(6, 16*keys), V: a16(6, 32), Lam: lam, Out: a16(6, 64),
+		Raw: a16(6, 64), Out2: a16(6, 64), LSE: f32(6, 8), Rstd: f32(6, 4)}
 	return a, &DiffAttnGrad{DOut: a16(6, 64), DQ: a.Q, DK: a.K, DV: a.V, DLam: f32(6, 4)}
 }
 
@@ -66,7 +67,8 @@ func right() func() {
 	cl := &Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6)}
 	grad := *cl
 	grad.DX, grad.DW = a16(6, 8), f32(9, 8)
-	adam := &AdamW{W: a16(2, 5), Master: f32(1, 10), M: f32(1, 10), V: f32(1, 10), G: f32(2, 5), Rate: f32(1, 3), GradSq: f32(1, 1), RoundBF16: true}
+	adam := &AdamW{W: a16(2, 5), Master: f32(1, 10), M: f32(1, 10), V: f32(1, 10), G: f32(2, 5), Rate: f32(1, 3),
+		GradSq: f32(1, 1), RoundBF16: true}
 	c1, c2, c3 := cache(16, 32), cache(16, 32), cache(32, 32)
 	ids, x, y, w := i32(1, 6), a16(6, 8), a16(6, 8), a16(1, 8)
 	wide, table, dtable, vec, row, one1 := a16(6, 16), a16(9, 8), f32(9, 8), f32(1, 8), f32(1, 6), f32(1, 1)
@@ -131,9 +133,12 @@ var wrong = map[string]struct {
 }{
 	"matmul": {func() { CheckMatMul(f32(3, 4), a16(3, 5), a16(4, 6), MatMul{TransB: true, Accumulate: true}, bf16) },
 		[]string{"MatMul c += a·bᵀ", "c F32[3,4]", "a BF16[3,5]", "b BF16[4,6]"}},
-	"matmul of stats": {func() { CheckMatMul(f32(3, 4), f32(3, 5), a16(5, 4), MatMul{}, bf16) }, []string{"a F32[3,5]"}},
-	"sum alone":       {func() { CheckRMSNorm(a16(2, 3), none, a16(2, 3), a16(2, 3), none, a16(1, 3), bf16) }, []string{"delta absent"}},
-	"odd rope":        {func() { Rope{Heads: 2, Dim: 3}.Check(a16(2, 6), f32(5, 3), i32(1, 2), bf16) }, []string{"2 heads of 3"}},
+	"matmul of stats": {func() { CheckMatMul(f32(3, 4), f32(3, 5), a16(5, 4), MatMul{}, bf16) },
+		[]string{"a F32[3,5]"}},
+	"sum alone": {func() { CheckRMSNorm(a16(2, 3), none, a16(2, 3), a16(2, 3), none, a16(1, 3), bf16) },
+		[]string{"delta absent"}},
+	"odd rope": {func() { Rope{Heads: 2, Dim: 3}.Check(a16(2, 6), f32(5, 3), i32(1, 2), bf16) },
+		[]string{"2 heads of 3"}},
 	"copy of ids":     {func() { CheckCopy(f32(1, 3), i32(1, 3)) }, []string{"src I32[1,3]"}},
 	"zero of nothing": {func() { CheckZero(none) }, []string{"t absent"}},
 	"rows that overlap": {func() {
@@ -177,7 +182,8 @@ var wrong = map[string]struct {
 		(&Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6), DX: a16(6, 8)}).Check(bf16)
 	}, []string{"DW absent"}},
 	"rounding without master": {func() {
-		(&AdamW{W: f32(1, 4), M: f32(1, 4), V: f32(1, 4), G: f32(1, 4), Rate: f32(1, 3), GradSq: f32(1, 1), RoundBF16: true}).Check(bf16)
+		(&AdamW{W: f32(1, 4), M: f32(1, 4), V: f32(1, 4), G: f32(1, 4), Rate: f32(1, 3), GradSq: f32(1, 1),
+			RoundBF16: true}).Check(bf16)
 	}, []string{"Master absent"}},
 	"probs of a row beyond": {func() {
 		CheckAttentionProbs(f32(2, 3), a16(6, 8), a16(6, 8), Probs{T: 3, D: 4, Row: 2}, bf16)

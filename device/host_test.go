@@ -27,7 +27,8 @@ func TestNumbersThereAndBack(t *testing.T) {
 	for _, c := range []struct {
 		t  tensor.DType
 		of func(x float64) float64
-	}{{tensor.F64, func(x float64) float64 { return x }}, {tensor.F32, func(x float64) float64 { return float64(float32(x)) }}, {tensor.BF16, bf16}} {
+	}{{tensor.F64, func(x float64) float64 { return x }},
+		{tensor.F32, func(x float64) float64 { return float64(float32(x)) }}, {tensor.BF16, bf16}} {
 		x := device.Empty(d, c.t, 2, 3)
 		back, short := make([]float64, 6), make([]float32, 6)
 		device.WriteFloats(d, x, values)

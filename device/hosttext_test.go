@@ -13,7 +13,8 @@ import (
 // where; a tensor of no elements takes and gives none.
 func TestCopiesOfAnotherSize(t *testing.T) {
 	d := ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})
-	f32, bf16, i16, i32 := device.Empty(d, tensor.F32, 1, 3), device.Empty(d, tensor.BF16, 1, 3), device.Empty(d, tensor.I16, 1, 3), device.Empty(d, tensor.I32, 1, 3)
+	f32, bf16, i16, i32 := device.Empty(d, tensor.F32, 1, 3), device.Empty(d, tensor.BF16, 1, 3),
+		device.Empty(d, tensor.I16, 1, 3), device.Empty(d, tensor.I32, 1, 3)
 	two, three := make([]float32, 2), make([]float32, 3)
 	four := make([]float32, 4)
 	for _, c := range []struct {

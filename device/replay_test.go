@@ -34,7 +34,8 @@ func TestRepeat(t *testing.T) {
 		r.Run(d, work)
 	}
 	if ran != 2 || d.records != 1 || d.launches != 4 {
-		t.Errorf("five times: ran %d, recorded %d, launched %d; want once as it is, once recorded, four launches", ran, d.records, d.launches)
+		t.Errorf("five times: ran %d, recorded %d, launched %d; want once as it is, once recorded, four launches", ran,
+			d.records, d.launches)
 	}
 	if ok, err := r.Recorded(); !ok || err != nil {
 		t.Errorf("recorded: %v, %v", ok, err)

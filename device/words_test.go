@@ -83,7 +83,10 @@ func TestPitchIsFree(t *testing.T) {
 		t.Error("an update of dense weights is not")
 	}
 	// One head of eight is all that eight columns hold, whatever their pitch.
-	if s := text(func() { CheckAttentionProbs(f32(2, 3), wide(6, 8), wide(6, 8), Probs{T: 3, D: 8, QHead: 1}, bf16) }); s == "" {
+	if s := text(func() {
+		CheckAttentionProbs(f32(2, 3), wide(6, 8), wide(6, 8), Probs{T: 3, D: 8, QHead: 1},
+			bf16)
+	}); s == "" {
 		t.Error("a head in the padding is allowed")
 	}
 }
@@ -100,7 +103,10 @@ func TestTypesOfPairs(t *testing.T) {
 		"sigmoid in another": func() { CheckSigmoid(f64(2, 3), f64(2, 3), bf16) },
 		"its gradient":       func() { CheckSigmoidBackward(f64(2, 3), f64(2, 3), f64(2, 3), bf16) },
 		"squares of another": func() { CheckSumSquares(f32(1, 1), f64(2, 3), bf16) },
-		"classes of nothing": func() { (&Classifier{X: a16(6, 0), W: a16(9, 0), Targets: i32(1, 6), Loss: f32(1, 6)}).Check(bf16) },
+		"classes of nothing": func() {
+			(&Classifier{X: a16(6, 0), W: a16(9, 0), Targets: i32(1, 6),
+				Loss: f32(1, 6)}).Check(bf16)
+		},
 		"a gradient of W": func() {
 			(&Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6), DW: f32(9, 8)}).Check(bf16)
 		},
@@ -108,7 +114,8 @@ func TestTypesOfPairs(t *testing.T) {
 			(&Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6), Parts: f32(0, 6)}).Check(bf16)
 		},
 		"weights of another": func() {
-			(&AdamW{W: f64(1, 4), M: f32(1, 4), V: f32(1, 4), G: f32(1, 4), Rate: f32(1, 3), GradSq: f32(1, 1)}).Check(bf16)
+			(&AdamW{W: f64(1, 4), M: f32(1, 4), V: f32(1, 4), G: f32(1, 4), Rate: f32(1, 3),
+				GradSq: f32(1, 1)}).Check(bf16)
 		},
 		"a probability of D0": func() { CheckAttentionProbs(f32(1, 3), a16(6, 0), a16(6, 0), Probs{T: 3}, bf16) },
 	} {
@@ -118,7 +125,10 @@ func TestTypesOfPairs(t *testing.T) {
 	}
 	for name, f := range map[string]func(){
 		"add in f64": func() { CheckAdd(f64(2, 3), f64(2, 3)) },
-		"one class":  func() { (&Classifier{X: a16(6, 1), W: a16(1, 1), Targets: i32(1, 6), Loss: f32(1, 6)}).Check(bf16) },
+		"one class": func() {
+			(&Classifier{X: a16(6, 1), W: a16(1, 1), Targets: i32(1, 6),
+				Loss: f32(1, 6)}).Check(bf16)
+		},
 		"parts of P1": func() {
 			(&Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6), Parts: f32(2, 6)}).Check(bf16)
 		},
@@ -132,7 +142,8 @@ func TestTypesOfPairs(t *testing.T) {
 
 // A product is named as it is computed.
 func TestProductsByName(t *testing.T) {
-	for want, m := range map[string]MatMul{"MatMul c = a·b": {}, "MatMul c += a·b": {Accumulate: true}, "MatMul c = aᵀ·b": {TransA: true},
+	for want, m := range map[string]MatMul{"MatMul c = a·b": {}, "MatMul c += a·b": {Accumulate: true},
+		"MatMul c = aᵀ·b": {TransA: true},
 		"MatMul c = a·bᵀ": {TransB: true}, "MatMul c += aᵀ·bᵀ": {Accumulate: true, TransA: true, TransB: true}} {
 		if got := m.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

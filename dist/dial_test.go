@@ -75,8 +75,10 @@ func TestWhenToDialAgain(t *testing.T) {
 		"no place": {place{err: none}, "refused at no place"}, "no place yet": {place{err: none, stale: true}, ""},
 		"nobody": {place{addr: nobody}, ""}, "nobody at a stale place": {place{addr: nobody, stale: true}, ""},
 		"busy": {place{addr: busy}, ""}, "busy at a stale place": {place{addr: busy, stale: true}, ""},
-		"another secret": {place{addr: secret}, "refused at " + secret + ": the secret"}, "another secret at a stale place": {place{addr: secret, stale: true}, ""},
-		"no store": {place{addr: other}, "refused at " + other + ": something other"}, "no store at a stale place": {place{addr: other, stale: true}, ""},
+		"another secret":                  {place{addr: secret}, "refused at " + secret + ": the secret"},
+		"another secret at a stale place": {place{addr: secret, stale: true}, ""},
+		"no store":                        {place{addr: other}, "refused at " + other + ": something other"},
+		"no store at a stale place":       {place{addr: other, stale: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +94,8 @@ func TestWhenToDialAgain(t *testing.T) {
 			if x.refused == "" {
 				want = 2
 			}
-			if failed := strings.HasPrefix(x.refused, "refused"); p.seen != want || (err != nil) != failed || failed && !strings.Contains(err.Error(), "rank 1 of 2 is "+x.refused) {
+			if failed := strings.HasPrefix(x.refused, "refused"); p.seen != want || (err != nil) != failed || failed &&
+				!strings.Contains(err.Error(), "rank 1 of 2 is "+x.refused) {
 				t.Errorf("looked %d times, want %d; %v", p.seen, want, err)
 			}
 		})
@@ -104,8 +107,10 @@ func TestDialTooLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	none := errors.New("no place")
-	j := &Job{Launch: rank(1, 2), Where: "tcp://h:1", opt: quick(""), meet: &search{list: []place{{err: none, stale: true}}, end: cancel}}
-	if err := j.dial(ctx); !errors.Is(err, none) || err.Error() != "dist: rank 1 of 2 waited 5s and did not reach rank 0 at tcp://h:1 (no place)" {
+	j := &Job{Launch: rank(1, 2), Where: "tcp://h:1", opt: quick(""),
+		meet: &search{list: []place{{err: none, stale: true}}, end: cancel}}
+	if err := j.dial(ctx); !errors.Is(err, none) ||
+		err.Error() != "dist: rank 1 of 2 waited 5s and did not reach rank 0 at tcp://h:1 (no place)" {
 		t.Error(err)
 	}
 }
@@ -146,7 +151,8 @@ func TestJoinByDefaults(t *testing.T) {
 	var lost atomic.Int32
 	o := Options{Rendezvous: "tcp://" + freePort(t), Secret: []byte("secret"), OnLost: func(error) { lost.Add(1) }}
 	j, err := Join(t.Context(), rank(0, 1), o)
-	if err != nil || j.opt.JoinTimeout != DefaultJoin || j.opt.PeerTimeout != DefaultPeer || j.opt.StallTimeout != DefaultStall {
+	if err != nil || j.opt.JoinTimeout != DefaultJoin || j.opt.PeerTimeout != DefaultPeer ||
+		j.opt.StallTimeout != DefaultStall {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	closeAll(t, []*Job{j})
@@ -189,7 +195,8 @@ func TestWhoGaveUpIsLeftAlone(t *testing.T) {
 func TestStoreEndsFirst(t *testing.T) {
 	a, b := net.Pipe()
 	o := Options{PeerTimeout: 50 * time.Millisecond, OnLost: func(err error) { t.Error(err) }}
-	j := &Job{link: &link{c: a, key: []byte("k"), client: true}, over: make(chan struct{}), all: map[string]chan [][]byte{}, opt: o}
+	j := &Job{link: &link{c: a, key: []byte("k"), client: true}, over: make(chan struct{}),
+		all: map[string]chan [][]byte{}, opt: o}
 	j.joined.Store(true)
 	j.wg.Add(1)
 	go j.read()

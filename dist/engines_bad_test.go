@@ -41,11 +41,26 @@ func TestEnginesRefuse(t *testing.T) {
 			"AllReduce of BF16":          func() error { return c.AllReduce(of(tensor.BF16, 4)) },
 			"AllReduce of F32[2,2 ld 3]": func() error { return c.AllReduce(gaps) },
 			"AllReduce of ":              func() error { return c.AllReduce(tensor.Tensor{}) },
-			"ReduceScatter of BF16":      func() error { return c.ReduceScatter(of(tensor.BF16, 2), of(tensor.BF16, 4)) },
-			"ReduceScatter of F32[1,3] and F32[1,4] among 2 ranks": func() error { return c.ReduceScatter(of(tensor.F32, 3), of(tensor.F32, 4)) },
-			"ReduceScatter of F64[1,2] and F32":                    func() error { return c.ReduceScatter(of(tensor.F64, 2), of(tensor.F32, 4)) },
-			"AllGather of F32[1,2] and F32[1,3]":                   func() error { return c.AllGather(of(tensor.F32, 3), of(tensor.F32, 2)) },
-			"AllGather of I32[1,2] and F32[1,4]":                   func() error { return c.AllGather(of(tensor.F32, 4), of(tensor.I32, 2)) },
+			"ReduceScatter of BF16": func() error {
+				return c.ReduceScatter(of(tensor.BF16, 2),
+					of(tensor.BF16, 4))
+			},
+			"ReduceScatter of F32[1,3] and F32[1,4] among 2 ranks": func() error {
+				return c.ReduceScatter(of(tensor.F32,
+					3), of(tensor.F32, 4))
+			},
+			"ReduceScatter of F64[1,2] and F32": func() error {
+				return c.ReduceScatter(of(tensor.F64,
+					2), of(tensor.F32, 4))
+			},
+			"AllGather of F32[1,2] and F32[1,3]": func() error {
+				return c.AllGather(of(tensor.F32, 3),
+					of(tensor.F32, 2))
+			},
+			"AllGather of I32[1,2] and F32[1,4]": func() error {
+				return c.AllGather(of(tensor.F32, 4),
+					of(tensor.I32, 2))
+			},
 		} {
 			func() {
 				defer func() {

@@ -110,8 +110,8 @@ func TestFirstRankGivesUp(t *testing.T) {
 		jobs[0].shut()
 		for range 2 {
 			err := <-lost
-			if gave := new(GaveUp); !errors.As(err, &gave) || gave.Code != 3 || !strings.Contains(err.Error(), "no such file") ||
-				!strings.Contains(err.Error(), "rank 0 (") {
+			if gave := new(GaveUp); !errors.As(err, &gave) || gave.Code != 3 ||
+				!strings.Contains(err.Error(), "no such file") || !strings.Contains(err.Error(), "rank 0 (") {
 				t.Errorf("got %v", err)
 			}
 		}

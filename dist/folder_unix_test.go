@@ -37,7 +37,8 @@ func TestPlantedCards(t *testing.T) {
 		}()
 		select {
 		case err := <-done:
-			if err == nil || !strings.Contains(err.Error(), cardName) || name != "a link" && !strings.Contains(err.Error(), "is not a file of this user alone") {
+			if err == nil || !strings.Contains(err.Error(), cardName) || name != "a link" &&
+				!strings.Contains(err.Error(), "is not a file of this user alone") {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-time.After(5 * time.Second):
@@ -58,7 +59,8 @@ func TestPrivateFolderGoes(t *testing.T) {
 	}
 	dir := of("7")
 	notes := filepath.Join(filepath.Dir(dir), "notes")
-	for path, file := range map[string]string{of("killed"): cardName, of("used by somebody"): "thesis", notes: cardName} {
+	for path, file := range map[string]string{of("killed"): cardName, of("used by somebody"): "thesis",
+		notes: cardName} {
 		err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, file), nil, 0o600),
 			os.Chtimes(path, time.Time{}, time.Now().Add(-2*leftover)))
 		if err != nil {
@@ -134,7 +136,8 @@ func TestPrivateFolder(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(root), os.WriteFile(root, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := privateFolder(l); err == nil || !strings.Contains(err.Error(), root+" is not a folder of this user alone") {
+	if _, err := privateFolder(l); err == nil ||
+		!strings.Contains(err.Error(), root+" is not a folder of this user alone") {
 		t.Errorf("a file in its place: %v", err)
 	}
 }
@@ -145,7 +148,8 @@ func TestPrivateModes(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o700: true, 0o640: false, 0o620: false, 0o610: false, 0o604: false, 0o602: false, 0o601: false} {
+	for mode, want := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o700: true, 0o640: false, 0o620: false,
+		0o610: false, 0o604: false, 0o602: false, 0o601: false} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

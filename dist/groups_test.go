@@ -64,11 +64,13 @@ func TestNCCLGroups(t *testing.T) {
 				if err == nil {
 					g, err = c.Split(color[r])
 				}
-				if n := len(places(color, r)); err == nil && (g.Size() != n || g.Rank() != slices.Index(places(color, r), r)) {
+				if n := len(places(color, r)); err == nil &&
+					(g.Size() != n || g.Rank() != slices.Index(places(color, r), r)) {
 					t.Errorf("rank %d is rank %d of %d in %v", r, g.Rank(), g.Size(), color)
 				}
 			}
-			if err = errors.Join(err, c.Close()); err != nil || c.Rank() != r || c.Size() != world || devs[r].bytes < 3*4 {
+			if err = errors.Join(err, c.Close()); err != nil || c.Rank() != r || c.Size() != world ||
+				devs[r].bytes < 3*4 {
 				t.Errorf("rank %d: %v, %d of %d", r, err, c.Rank(), c.Size())
 			}
 		})
@@ -86,7 +88,8 @@ func TestNCCLGroups(t *testing.T) {
 			t.Errorf("rank %d made %q, want %q", r, devs[r].made, want)
 		}
 	}
-	if all := []string{id(0, 0), id(0, 1), id(1, 1), id(0, 2), id(3, 2)}; ids != 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != 5 {
+	if all := []string{id(0, 0), id(0, 1), id(1, 1), id(0, 2), id(3, 2)}; ids != 5 ||
+		len(slices.Compact(slices.Sorted(slices.Values(all)))) != 5 {
 		t.Errorf("%d ids for %q", ids, all)
 	}
 }
@@ -121,7 +124,8 @@ func TestNCCLFault(t *testing.T) {
 			g.watching.Go(func() { g.watch(j) })
 			time.Sleep(5 * poll)
 			synctest.Wait()
-			if err := j.Err(); fault == nil && err != nil || fault != nil && (!errors.Is(err, lost) || !errors.Is(err, ErrPeer)) {
+			if err := j.Err(); fault == nil && err != nil || fault != nil &&
+				(!errors.Is(err, lost) || !errors.Is(err, ErrPeer)) {
 				t.Errorf("fault %v: %v", fault, err)
 			}
 			if fault != nil && !errors.Is(<-told, lost) {
@@ -167,8 +171,10 @@ func TestOpenMPIChecks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			begin := time.Now()
-			_, err := openWith(l, MPIOptions{Timeout: given}, func(Launch) (mpiLib, error) { <-release; return nil, errors.New("late") })
-			if took := time.Since(begin); err == nil || took != want || !strings.Contains(err.Error(), "MPI_Init did not return within "+want.String()) {
+			_, err := openWith(l, MPIOptions{Timeout: given},
+				func(Launch) (mpiLib, error) { <-release; return nil, errors.New("late") })
+			if took := time.Since(begin); err == nil || took != want ||
+				!strings.Contains(err.Error(), "MPI_Init did not return within "+want.String()) {
 				t.Errorf("after %v: %v", took, err)
 			}
 			close(release)

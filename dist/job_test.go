@@ -111,7 +111,8 @@ func TestWrongSecret(t *testing.T) {
 			o.Secret = []byte("another")
 		}
 	})
-	if !errors.Is(errs[1], errSecret) || !strings.HasPrefix(errs[1].Error(), "dist: rank 1 of 2 is refused at "+at+": ") {
+	if !errors.Is(errs[1], errSecret) ||
+		!strings.HasPrefix(errs[1].Error(), "dist: rank 1 of 2 is refused at "+at+": ") {
 		t.Errorf("rank 1: %v", errs[1])
 	}
 	want := "dist: rank 0 of 2 waited 1s at tcp://" + at + ": of 2 ranks these never came: 1; turned away: "
@@ -157,7 +158,8 @@ func TestNeedsSecretAndInterface(t *testing.T) {
 	for meet, want := range map[string]string{
 		"tcp://127.0.0.1:7000": "ANTIPHASE_SECRET", "tcp://:7000": "every interface",
 		"tcp://0.0.0.0:7000": "every interface", "tcp://[::]:7000": "every interface",
-		"tcp://host": "host:port", "tcp://host:": "host:port", "tcp://host:0": "host:port", "http://a:1": "tcp://host:port",
+		"tcp://host": "host:port", "tcp://host:": "host:port", "tcp://host:0": "host:port",
+		"http://a:1":      "tcp://host:port",
 		"file://relative": "file:///",
 	} {
 		o := Options{Rendezvous: meet}

@@ -31,14 +31,16 @@ func TestDetect(t *testing.T) {
 		want Launch
 	}{
 		{"nothing", nil, Launch{Source: "single", World: 1, LocalSize: 1}},
-		{"openmpi", ompi, Launch{Source: "openmpi", Rank: 1, World: 4, LocalRank: 1, LocalSize: 4, Node: -1, Job: "77"}},
+		{"openmpi", ompi, Launch{Source: "openmpi", Rank: 1, World: 4, LocalRank: 1, LocalSize: 4,
+			Node: -1, Job: "77"}},
 		{"mpich", mpich, Launch{Source: "mpich", Rank: 1, World: 4, LocalRank: 1, LocalSize: 4, Node: -1}},
 		{"slurm", srun, Launch{Source: "slurm", Rank: 1, World: 4, LocalRank: 1, LocalSize: 2, Master: "gpu07:61445",
 			Job: "5.0"}},
 		{"torchrun", torch, Launch{Source: "torchrun", Rank: 1, World: 4, LocalRank: 1, LocalSize: 2,
 			Master: "a.example:29400", Job: "a.example:29400"}},
-		{"torchrun's agent holds the port", append(torch, "TORCHELASTIC_USE_AGENT_STORE=True"), Launch{Source: "torchrun",
-			Rank: 1, World: 4, LocalRank: 1, LocalSize: 2, Master: "a.example:29401", Job: "a.example:29401"}},
+		{"torchrun's agent holds the port", append(torch, "TORCHELASTIC_USE_AGENT_STORE=True"),
+			Launch{Source: "torchrun", Rank: 1, World: 4, LocalRank: 1, LocalSize: 2, Master: "a.example:29401",
+				Job: "a.example:29401"}},
 		{"two that agree", append(srun, mpich[:2]...), Launch{Source: "slurm", Rank: 1, World: 4, LocalRank: 1,
 			LocalSize: 2, Master: "gpu07:61445", Job: "5.0"}},
 		{"ours first", append(ompi, "ANTIPHASE_RANK=1", "ANTIPHASE_WORLD_SIZE=4"), Launch{Source: "antiphase", Rank: 1,
@@ -141,8 +143,9 @@ func TestDetectFlags(t *testing.T) {
 func TestFirstHost(t *testing.T) {
 	for list, want := range map[string]string{
 		"node1": "node1", "node1,node2": "node1", "gpu[007-012,020],login": "gpu007", "a[3]": "a3", "a[3,5-6]": "a3",
-		"rack[1-2].dc[1-4]": "rack1.dc1", "x,y[1-2]": "x", "n[01-02]-ib": "n01-ib", "r[1,3]n[07,9-10]-ib,login[1-2]": "r1n07-ib",
-		"a[3],b[4]": "a3", ",a": "", "a[": "a", "a[3": "a", "[5-6]": "5", "": "",
+		"rack[1-2].dc[1-4]": "rack1.dc1", "x,y[1-2]": "x", "n[01-02]-ib": "n01-ib",
+		"r[1,3]n[07,9-10]-ib,login[1-2]": "r1n07-ib",
+		"a[3],b[4]":                      "a3", ",a": "", "a[": "a", "a[3": "a", "[5-6]": "5", "": "",
 	} {
 		if got := firstHost(list); got != want {
 			t.Errorf("%s: %s, want %s", list, got, want)

@@ -107,11 +107,12 @@ func waitChild() error {
 	if err != nil {
 		return err
 	}
-	_, err = dist.Join(context.Background(), l, dist.Options{Rendezvous: os.Getenv("MEET"), Interface: cmp.Or(os.Getenv("INTERFACE"), "127.0.0.1"),
-		PeerTimeout: 2 * time.Second, OnLost: func(err error) {
-			fmt.Printf("rank %d: %v\n", l.Rank, err)
-			os.Exit(75)
-		}})
+	_, err = dist.Join(context.Background(), l,
+		dist.Options{Rendezvous: os.Getenv("MEET"), Interface: cmp.Or(os.Getenv("INTERFACE"), "127.0.0.1"),
+			PeerTimeout: 2 * time.Second, OnLost: func(err error) {
+				fmt.Printf("rank %d: %v\n", l.Rank, err)
+				os.Exit(75)
+			}})
 	if err != nil {
 		return err
 	}

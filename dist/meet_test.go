@@ -25,25 +25,35 @@ func TestPlace(t *testing.T) {
 		o    Options
 		want string // the beginning of the place, or of the error after !
 	}{
-		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Rendezvous: "tcp://h:7", Secret: secret, Via: via}, "tcp://h:7"},
-		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Rendezvous: "file:///folder", Via: via}, "file:///folder"},
+		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"},
+			Options{Rendezvous: "tcp://h:7", Secret: secret, Via: via}, "tcp://h:7"},
+		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Rendezvous: "file:///folder", Via: via},
+			"file:///folder"},
 		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Via: via, Secret: secret}, "mpi"},
-		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Secret: secret}, "file://" + os.Getenv("TMPDIR")},
+		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Secret: secret}, "file://" +
+			os.Getenv("TMPDIR")},
 		{Launch{World: 2, LocalSize: 1, Job: "j", Master: "m:1"}, Options{Secret: secret}, "tcp://m:1"},
 		{Launch{World: 2, LocalSize: 2, Master: "m:1"}, Options{Secret: secret}, "tcp://m:1"},
-		{Launch{World: 2, LocalSize: 1, Master: "m:1"}, Options{}, "!dist: ranks that meet at m:1 need a common secret"},
+		{Launch{World: 2, LocalSize: 1, Master: "m:1"}, Options{},
+			"!dist: ranks that meet at m:1 need a common secret"},
 		{Launch{World: 2, LocalSize: 1}, Options{Via: via}, "!dist: 2 ranks on several machines: name the interface"},
-		{Launch{World: 2, LocalSize: 1}, Options{Rendezvous: "file:///folder"}, "!dist: 2 ranks on several machines: name the interface"},
-		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "nfs:///folder"}, `!dist: rendezvous "nfs:///folder": want tcp://`},
-		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "file://folder"}, `!dist: rendezvous "file://folder": want tcp://`},
+		{Launch{World: 2, LocalSize: 1}, Options{Rendezvous: "file:///folder"},
+			"!dist: 2 ranks on several machines: name the interface"},
+		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "nfs:///folder"},
+			`!dist: rendezvous "nfs:///folder": want tcp://`},
+		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "file://folder"},
+			`!dist: rendezvous "file://folder": want tcp://`},
 		{Launch{World: 2, LocalSize: 2}, Options{Rendezvous: "/folder"}, `!dist: rendezvous "/folder": want tcp://`},
-		{Launch{Source: "flags", Rank: 1, World: 2}, Options{Secret: secret}, "!dist: flags says rank 1 of 2, but not where the ranks meet"},
+		{Launch{Source: "flags", Rank: 1, World: 2}, Options{Secret: secret},
+			"!dist: flags says rank 1 of 2, but not where the ranks meet"},
 	} {
 		if runtime.GOOS == "windows" && strings.Contains(c.want, "file:") {
 			continue
 		}
 		got, err := Place(c.l, c.o)
-		if bad, refused := strings.CutPrefix(c.want, "!"); refused && (err == nil || !strings.HasPrefix(err.Error(), bad)) || !refused && (err != nil || !strings.HasPrefix(got, c.want)) {
+		if bad, refused := strings.CutPrefix(c.want, "!"); refused &&
+			(err == nil || !strings.HasPrefix(err.Error(), bad)) || !refused &&
+			(err != nil || !strings.HasPrefix(got, c.want)) {
 			t.Errorf("%+v: %q, %v; want %s", c.l, got, err, c.want)
 		}
 	}
@@ -63,7 +73,8 @@ func TestPlace(t *testing.T) {
 
 func TestBindAddress(t *testing.T) {
 	one, two := Launch{World: 2, LocalSize: 2}, Launch{World: 2, LocalSize: 1}
-	for name, want := range map[string]string{"": "127.0.0.1:0", "10.1.2.3": "10.1.2.3:0", "::1": "[::1]:0", "0.0.0.0": "", "::": "", "no-such-interface": ""} {
+	for name, want := range map[string]string{"": "127.0.0.1:0", "10.1.2.3": "10.1.2.3:0", "::1": "[::1]:0",
+		"0.0.0.0": "", "::": "", "no-such-interface": ""} {
 		if got, err := bindAddress(one, name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", name, got, err, want)
 		}
@@ -96,7 +107,8 @@ func TestBindAddress(t *testing.T) {
 func TestCards(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "folder")
 	f := &folder{dir: dir, at: "127.0.0.1:0", own: true}
-	if _, _, again, err := f.find(); err == nil || !again || !strings.Contains(err.Error(), "rank 0 has left no address in "+dir+" yet") {
+	if _, _, again, err := f.find(); err == nil || !again ||
+		!strings.Contains(err.Error(), "rank 0 has left no address in "+dir+" yet") {
 		t.Errorf("no card: again %v, %v", again, err)
 	}
 	addr, secret, err := f.bind()
@@ -183,13 +195,15 @@ func TestThrough(t *testing.T) {
 	if err := first.publish("h:9", secret); err != nil {
 		t.Fatal(err)
 	}
-	if addr, got, again, err := first.find(); addr != "h:9" || !bytes.Equal(got, secret) || again || err != nil || c.calls != 1 {
+	if addr, got, again, err := first.find(); addr != "h:9" || !bytes.Equal(got, secret) || again || err != nil ||
+		c.calls != 1 {
 		t.Errorf("%q, again %v, %v, %d broadcasts", addr, again, err, c.calls)
 	}
 	c.rank = 1
 	second := &through{comm: c}
 	for range 2 {
-		if addr, got, again, err := second.find(); addr != "h:9" || !bytes.Equal(got, secret) || again || err != nil || c.calls != 2 {
+		if addr, got, again, err := second.find(); addr != "h:9" || !bytes.Equal(got, secret) || again || err != nil ||
+			c.calls != 2 {
 			t.Errorf("%q, again %v, %v, %d broadcasts", addr, again, err, c.calls)
 		}
 	}
@@ -243,8 +257,11 @@ func TestSweep(t *testing.T) {
 		file string
 		left bool
 	}{
-		key: {leftover + time.Hour, cardName, false}, key[2:] + "00": {leftover + time.Hour, "", false}, key[2:] + "01": {leftover - time.Hour, cardName, true},
-		key[2:]: {leftover + time.Hour, cardName, true}, key + "00": {leftover + time.Hour, "", true}, key[1:] + "x": {leftover + time.Hour, "", true}, key + "x": {leftover + time.Hour, "", true}, key + ".b": {leftover + time.Hour, cardName, true}, key[2:] + "02": {leftover + time.Hour, "other", true},
+		key: {leftover + time.Hour, cardName, false}, key[2:] + "00": {leftover + time.Hour, "", false}, key[2:] +
+			"01": {leftover - time.Hour, cardName, true},
+		key[2:]: {leftover + time.Hour, cardName, true}, key + "00": {leftover + time.Hour, "", true}, key[1:] +
+			"x": {leftover + time.Hour, "", true}, key + "x": {leftover + time.Hour, "", true}, key +
+			".b": {leftover + time.Hour, cardName, true}, key[2:] + "02": {leftover + time.Hour, "other", true},
 	} {
 		dir := filepath.Join(root, name)
 		err := os.Mkdir(dir, 0o700)

@@ -22,7 +22,8 @@ func TestNCCLAbsent(t *testing.T) {
 		t.Skip("NCCL is here: ", err)
 	}
 	var lost [3]atomic.Int32
-	jobs, errs := joinAll(t, "file://"+t.TempDir(), 3, func(r int, o *Options) { o.OnLost = func(error) { lost[r].Add(1) } })
+	jobs, errs := joinAll(t, "file://"+t.TempDir(), 3,
+		func(r int, o *Options) { o.OnLost = func(error) { lost[r].Add(1) } })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +37,15 @@ func TestNCCLAbsent(t *testing.T) {
 		t.Errorf("rank 0: %v", errs[0])
 	}
 	for r, err := range errs[1:] {
-		if !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "rank 0 (") || !strings.Contains(err.Error(), reason) {
+		if !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "rank 0 (") ||
+			!strings.Contains(err.Error(), reason) {
 			t.Errorf("rank %d: %v", r+1, err)
 		}
 	}
 	time.Sleep(2 * grace) // rank 0 hears of its own failure by then
 	if lost[0].Load() != 0 || lost[1].Load() != 1 || lost[2].Load() != 1 {
-		t.Errorf("told of the loss: rank 0 %d times, rank 1 %d, rank 2 %d; want 0, 1, 1", lost[0].Load(), lost[1].Load(), lost[2].Load())
+		t.Errorf("told of the loss: rank 0 %d times, rank 1 %d, rank 2 %d; want 0, 1, 1", lost[0].Load(),
+			lost[1].Load(), lost[2].Load())
 	}
 	for _, j := range jobs {
 		j.shut()

@@ -36,10 +36,12 @@ func hosts(t *testing.T) (names [3]string) {
 	}
 	a, b, c := names[0], names[1], names[2]
 	for _, words := range []string{
-		"-n " + a + " link add left type veth peer name back netns " + b, "-n " + a + " link add right type veth peer name back netns " + c,
+		"-n " + a + " link add left type veth peer name back netns " + b, "-n " + a +
+			" link add right type veth peer name back netns " + c,
 		"-n " + a + " addr add 10.213.1.1/30 dev left", "-n " + b + " addr add 10.213.1.2/30 dev back",
 		"-n " + a + " addr add 10.213.2.1/30 dev right", "-n " + c + " addr add 10.213.2.2/30 dev back",
-		"-n " + a + " link set left up", "-n " + a + " link set right up", "-n " + a + " link set lo up", "-n " + b + " link set back up", "-n " + c + " link set back up",
+		"-n " + a + " link set left up", "-n " + a + " link set right up", "-n " + a + " link set lo up", "-n " + b +
+			" link set back up", "-n " + c + " link set back up",
 	} {
 		if err := ip(words); err != nil {
 			t.Skip("no virtual links here: ", err)
@@ -68,7 +70,8 @@ func TestLinkDown(t *testing.T) {
 	meet := t.TempDir()
 	var ranks []*process
 	for r := range 2 {
-		cmd := onHost(t, names[r], "wait", "MEET=file://"+meet, "INTERFACE="+[]string{"left", "back"}[r], fmt.Sprintf("ANTIPHASE_RANK=%d", r), "ANTIPHASE_WORLD_SIZE=2")
+		cmd := onHost(t, names[r], "wait", "MEET=file://"+meet, "INTERFACE="+[]string{"left", "back"}[r],
+			fmt.Sprintf("ANTIPHASE_RANK=%d", r), "ANTIPHASE_WORLD_SIZE=2")
 		ranks = append(ranks, begin(t, cmd))
 	}
 	joined(t, ranks)
@@ -80,7 +83,8 @@ func TestLinkDown(t *testing.T) {
 	for r, p := range ranks {
 		text, _ := io.ReadAll(p.lines)
 		line := strings.TrimSpace(string(text))
-		if err := p.cmd.Wait(); exitCode(err) != 75 || strings.Contains(line, "\n") || !strings.Contains(line, "has given no sign for") ||
+		if err := p.cmd.Wait(); exitCode(err) != 75 || strings.Contains(line, "\n") ||
+			!strings.Contains(line, "has given no sign for") ||
 			!strings.Contains(line, fmt.Sprintf("a rank was lost: rank %d", 1-r)) {
 			t.Errorf("rank %d: %v, %q", r, err, line)
 		}

@@ -53,7 +53,8 @@ func (p *peer) told(t *testing.T) (list []message) {
 
 // bare is a store without a listener, with as many ranks as are named.
 func bare(world int, ranks ...int) *store {
-	s := &store{world: world, timeout: time.Second, stall: 2 * time.Second, peers: make([]*peer, world), values: map[string][][]byte{}, done: make(chan struct{})}
+	s := &store{world: world, timeout: time.Second, stall: 2 * time.Second, peers: make([]*peer, world),
+		values: map[string][][]byte{}, done: make(chan struct{})}
 	for _, r := range ranks {
 		s.peers[r] = newPeer(r)
 	}
@@ -62,7 +63,8 @@ func bare(world int, ranks ...int) *store {
 }
 
 func newPeer(r int) *peer {
-	return &peer{link: &link{c: &sink{}, key: []byte("k")}, rank: r, where: fmt.Sprintf("host %d", r), seen: time.Unix(1000, 0)}
+	return &peer{link: &link{c: &sink{}, key: []byte("k")}, rank: r, where: fmt.Sprintf("host %d", r),
+		seen: time.Unix(1000, 0)}
 }
 
 // What the store concludes from the state of its ranks, case by case.
@@ -80,10 +82,16 @@ func TestLook(t *testing.T) {
 			p[0].seen, p[2].seen, p[1].left = now.Add(time.Second), now.Add(time.Second), true
 		}, 1100 * time.Millisecond, ""},
 		{"busy, not too long", func(p []*peer) { p[1].busy, p[1].count = 2*time.Second, 5 }, 0, ""},
-		{"stuck, one missing", func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 5, 5, 4, 2100*time.Millisecond }, 0, "rank 1 waits in collective 5 for 2.1 s; still missing: rank 2 (host 2)"},
+		{"stuck, one missing", func(p []*peer) {
+			p[0].count, p[1].count, p[2].count, p[1].busy = 5, 5, 4,
+				2100*time.Millisecond
+		}, 0, "rank 1 waits in collective 5 for 2.1 s; still missing: rank 2 (host 2)"},
 		{"stuck, two missing", func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 4, 5, 4, 3*time.Second }, 0, "rank 1 waits in collective 5 for 3.0 s; still missing: rank 0 (host 0), rank 2 (host 2)"},
-		{"stuck, the furthest behind is named", func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 3, 5, 4, 3*time.Second }, 0, "rank 1 waits in collective 5 for 3.0 s; still missing: rank 0 (host 0)"},
-		{"stuck, all in it", func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 5, 5, 5, 3*time.Second }, 0, "rank 1 waits in collective 5 for 3.0 s; all ranks are in it"},
+		{"stuck, the furthest behind is named",
+			func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 3, 5, 4, 3*time.Second }, 0,
+			"rank 1 waits in collective 5 for 3.0 s; still missing: rank 0 (host 0)"},
+		{"stuck, all in it", func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 5, 5, 5, 3*time.Second },
+			0, "rank 1 waits in collective 5 for 3.0 s; all ranks are in it"},
 	} {
 		s := bare(3, 0, 1, 2)
 		c.change(s.peers)
@@ -91,7 +99,8 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, s.why, c.why)
 		}
 		for _, p := range s.peers[1:] { // rank 0 is told later
-			if list := p.told(t); (len(list) == 1 && list[0].Kind == msgFail && list[0].Text == c.why) != (c.why != "") {
+			if list := p.told(t); (len(list) == 1 && list[0].Kind == msgFail &&
+				list[0].Text == c.why) != (c.why != "") {
 				t.Errorf("%s: rank %d is told %+v", c.name, p.rank, list)
 			}
 		}
@@ -125,18 +134,22 @@ func TestAdmit(t *testing.T) {
 	}
 	for r, p := range s.peers {
 		list := p.told(t)
-		if len(list) != 1 || list[0].Kind != msgJoined || len(list[0].Values) != 2 || string(list[0].Values[0]) != "host 0" || string(list[0].Values[1]) != "host 1" {
+		if len(list) != 1 || list[0].Kind != msgJoined || len(list[0].Values) != 2 ||
+			string(list[0].Values[0]) != "host 0" || string(list[0].Values[1]) != "host 1" {
 			t.Errorf("rank %d is told %+v", r, list)
 		}
 		if time.Since(p.seen) > time.Minute {
 			t.Errorf("rank %d counts as silent since before the others came", r)
 		}
 	}
-	if err := hello(1, 2); err == nil || err.Error() != "rank 1 (host 1) comes too late: all 2 ranks are here, rank 1 is host 1" {
+	if err := hello(1, 2); err == nil ||
+		err.Error() != "rank 1 (host 1) comes too late: all 2 ranks are here, rank 1 is host 1" {
 		t.Error(err)
 	}
 	s = bare(2, 0)
-	if err := hello(1, 3); err == nil || err.Error() != "rank 1 (host 1) was told of 3 ranks, rank 0 of 2: start all of them with the same number" || !s.over {
+	if err := hello(1, 3); err == nil ||
+		err.Error() != "rank 1 (host 1) was told of 3 ranks, rank 0 of 2: start all of them with the same number" ||
+		!s.over {
 		t.Error(err)
 	}
 	if err := hello(1, 2); err == nil || !strings.Contains(err.Error(), "was told of 3 ranks") { // the job has ended, and says why
@@ -167,7 +180,9 @@ func TestPut(t *testing.T) {
 	put(0, "a", "")
 	for r, p := range s.peers {
 		list := p.told(t)
-		if len(list) != 2 || list[0].Kind != msgAll || list[0].Tag != "b" || string(bytes.Join(list[0].Values, []byte("|"))) != "zero|" || list[1].Tag != "a" || string(bytes.Join(list[1].Values, []byte("|"))) != "|one" {
+		if len(list) != 2 || list[0].Kind != msgAll || list[0].Tag != "b" ||
+			string(bytes.Join(list[0].Values, []byte("|"))) != "zero|" || list[1].Tag != "a" ||
+			string(bytes.Join(list[1].Values, []byte("|"))) != "|one" {
 			t.Errorf("rank %d is told %+v", r, list)
 		}
 	}
@@ -176,12 +191,14 @@ func TestPut(t *testing.T) {
 	}
 	// A beat is answered, and its numbers are kept.
 	s.take(s.peers[1], message{Kind: msgBeat, Count: 7, Busy: 1500})
-	if p := s.peers[1]; p.count != 7 || p.busy != 1500*time.Millisecond || len(p.told(t)) != 1 || len(s.peers[0].told(t)) != 0 {
+	if p := s.peers[1]; p.count != 7 || p.busy != 1500*time.Millisecond || len(p.told(t)) != 1 ||
+		len(s.peers[0].told(t)) != 0 {
 		t.Errorf("%d, %v", p.count, p.busy)
 	}
 	// A rank that gives up ends the job, with its code; later ends change nothing.
 	s.take(s.peers[1], message{Kind: msgFail, Text: "no disk", Code: 4})
-	if list := s.peers[1].told(t); !s.over || s.why != "rank 1 (host 1): no disk" || len(list) != 1 || list[0].Kind != msgFail || list[0].Code != 4 || list[0].Text != s.why {
+	if list := s.peers[1].told(t); !s.over || s.why != "rank 1 (host 1): no disk" || len(list) != 1 ||
+		list[0].Kind != msgFail || list[0].Code != 4 || list[0].Text != s.why {
 		t.Errorf("%q, told %+v", s.why, list)
 	}
 	if s.fail("another"); s.why != "rank 1 (host 1): no disk" {
@@ -200,7 +217,8 @@ func TestPut(t *testing.T) {
 		t.Error("over when one of two has left")
 	}
 	s.gone(s.peers[1], errors.New("EOF")) // one that has left may go
-	if s.take(s.peers[0], message{Kind: msgBye}); !s.over || s.why != "the job has ended" || s.peers[0].told(t)[0].Kind != msgEnd {
+	if s.take(s.peers[0], message{Kind: msgBye}); !s.over || s.why != "the job has ended" ||
+		s.peers[0].told(t)[0].Kind != msgEnd {
 		t.Errorf("%q", s.why)
 	}
 	// A connection that ends before all have come leaves its place, afterwards it is a loss.
@@ -213,21 +231,26 @@ func TestPut(t *testing.T) {
 		t.Error(s.why)
 	}
 	s = bare(2, 0, 1)
-	if s.quit(message{Kind: msgFail, Text: "full", Code: 4}); s.why != "rank 0 (host 0): full" || s.peers[1].told(t)[0].Code != 4 {
+	if s.quit(message{Kind: msgFail, Text: "full", Code: 4}); s.why != "rank 0 (host 0): full" ||
+		s.peers[1].told(t)[0].Code != 4 {
 		t.Error(s.why)
 	}
 }
 
 // Ranks that differ are told the same: which rank, what it has, and what rank 0 has.
 func TestAgreeNames(t *testing.T) {
-	two, one, more, other := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1"}, map[string]string{"a": "1", "b": "2", "c": "0"}, map[string]string{"a": "1", "b": "3"}
+	two, one, more, other := map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1"},
+		map[string]string{"a": "1", "b": "2", "c": "0"}, map[string]string{"a": "1", "b": "3"}
 	for _, c := range []struct {
 		facts [3]map[string]string
 		want  string
 	}{
-		{[3]map[string]string{two, two, {"b": "2", "a": "1"}}, ""}, {[3]map[string]string{two, two, other}, "rank 2 (p2) has b=3, rank 0 (p0) has b=2: "},
-		{[3]map[string]string{two, other, one}, "rank 1 (p1) has b=3, rank 0 (p0) has b=2: "}, {[3]map[string]string{two, two, more}, "rank 2 (p2) has c=0, rank 0 (p0) has nothing: "},
-		{[3]map[string]string{two, one, two}, "rank 1 (p1) has nothing, rank 0 (p0) has b=2: "}, {[3]map[string]string{other, two, two}, "rank 1 (p1) has b=2, rank 0 (p0) has b=3: "},
+		{[3]map[string]string{two, two, {"b": "2", "a": "1"}}, ""},
+		{[3]map[string]string{two, two, other}, "rank 2 (p2) has b=3, rank 0 (p0) has b=2: "},
+		{[3]map[string]string{two, other, one}, "rank 1 (p1) has b=3, rank 0 (p0) has b=2: "},
+		{[3]map[string]string{two, two, more}, "rank 2 (p2) has c=0, rank 0 (p0) has nothing: "},
+		{[3]map[string]string{two, one, two}, "rank 1 (p1) has nothing, rank 0 (p0) has b=2: "},
+		{[3]map[string]string{other, two, two}, "rank 1 (p1) has b=2, rank 0 (p0) has b=3: "},
 	} {
 		jobs, errs := joinAll(t, "tcp://"+freePort(t), 3, nil)
 		if err := errors.Join(errs...); err != nil {
@@ -240,14 +263,17 @@ func TestAgreeNames(t *testing.T) {
 		}
 		wg.Wait()
 		for r, err := range errs {
-			if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrDiffer) || !strings.Contains(err.Error(), c.want) || err.Error() != errs[0].Error()) {
+			if (err == nil) != (c.want == "") || err != nil &&
+				(!errors.Is(err, ErrDiffer) || !strings.Contains(err.Error(), c.want) ||
+					err.Error() != errs[0].Error()) {
 				t.Errorf("rank %d: %v, want %q", r, err, c.want)
 			}
 		}
 		closeAll(t, jobs)
 	}
 	var o Options
-	if o.complete(); o.JoinTimeout != 5*time.Minute || o.PeerTimeout != 30*time.Second || o.StallTimeout != 10*time.Minute {
+	if o.complete(); o.JoinTimeout != 5*time.Minute || o.PeerTimeout != 30*time.Second ||
+		o.StallTimeout != 10*time.Minute {
 		t.Errorf("%+v", o)
 	}
 	o = Options{JoinTimeout: 1, PeerTimeout: 2, StallTimeout: 3}
@@ -290,8 +316,12 @@ func TestFrameCodes(t *testing.T) {
 		frames [][]byte
 		n      int
 	}{
-		"in order": {&link{key: []byte("k")}, [][]byte{a, b}, 2}, "out of order": {&link{key: []byte("k")}, [][]byte{b, a}, 0}, "one left out": {&link{key: []byte("k")}, [][]byte{b}, 0}, "twice": {&link{key: []byte("k")}, [][]byte{a, a}, 1},
-		"another key": {&link{key: []byte("j")}, [][]byte{a}, 0}, "sent back": {&link{key: []byte("k"), client: true}, [][]byte{a}, 0},
+		"in order":     {&link{key: []byte("k")}, [][]byte{a, b}, 2},
+		"out of order": {&link{key: []byte("k")}, [][]byte{b, a}, 0},
+		"one left out": {&link{key: []byte("k")}, [][]byte{b}, 0},
+		"twice":        {&link{key: []byte("k")}, [][]byte{a, a}, 1},
+		"another key":  {&link{key: []byte("j")}, [][]byte{a}, 0},
+		"sent back":    {&link{key: []byte("k"), client: true}, [][]byte{a}, 0},
 	} {
 		if n, err := read(c.l, c.frames...); n != c.n || (err == nil) != (c.n == len(c.frames)) {
 			t.Errorf("%s: %d frames are read, %v; want %d", name, n, err, c.n)
@@ -302,7 +332,8 @@ func TestFrameCodes(t *testing.T) {
 	if n, err := read(&link{key: []byte("k")}, largest); n != 1 || len(largest) != 4+maxFrame+32 {
 		t.Errorf("%d bytes: %v", len(largest), err)
 	}
-	if err := (&link{c: &sink{}}).send(message{Kind: msgFail, Text: strings.Repeat("x", room+1)}, time.Second); !errors.Is(err, errTooLarge) {
+	if err := (&link{c: &sink{}}).send(message{Kind: msgFail, Text: strings.Repeat("x", room+1)},
+		time.Second); !errors.Is(err, errTooLarge) {
 		t.Error(err)
 	}
 	// Both sides of a handshake have one key, which is another each time.
@@ -316,7 +347,8 @@ func TestFrameCodes(t *testing.T) {
 		}()
 		c, err := connect(y, []byte("secret"))
 		s := <-server
-		if err != nil || s == nil || !bytes.Equal(c.key, s.key) || len(c.key) != 32 || !c.client || s.client || keys[string(c.key)] {
+		if err != nil || s == nil || !bytes.Equal(c.key, s.key) || len(c.key) != 32 || !c.client || s.client ||
+			keys[string(c.key)] {
 			t.Fatalf("%v, %+v, %+v", err, c, s)
 		}
 		keys[string(c.key)] = true
@@ -327,7 +359,8 @@ func TestFrameCodes(t *testing.T) {
 // The shapes that collectives take.
 func TestCheckShapes(t *testing.T) {
 	of := func(ty tensor.DType, rows, cols, ld int) tensor.Tensor {
-		return tensor.Tensor{Buf: &tensor.Buffer{Host: make([]byte, 1024), Size: 1024}, Type: ty, Rows: rows, Cols: cols, Ld: ld}
+		return tensor.Tensor{Buf: &tensor.Buffer{Host: make([]byte, 1024), Size: 1024}, Type: ty, Rows: rows,
+			Cols: cols, Ld: ld}
 	}
 	panics := func(f func()) (did bool) {
 		defer func() { did = recover() != nil }()
@@ -338,10 +371,17 @@ func TestCheckShapes(t *testing.T) {
 		f    func()
 		good bool
 	}{
-		"scatter": {func() { CheckScatter("x", of(tensor.F32, 2, 4, 4), of(tensor.F32, 6, 4, 4), 3) }, true}, "too few": {func() { CheckScatter("x", of(tensor.F32, 2, 4, 4), of(tensor.F32, 6, 4, 4), 2) }, false},
-		"another type": {func() { CheckScatter("x", of(tensor.F64, 2, 4, 4), of(tensor.F32, 6, 4, 4), 3) }, false}, "a view as part": {func() { CheckScatter("x", of(tensor.F32, 2, 4, 5), of(tensor.F32, 6, 4, 4), 3) }, false},
-		"a view as whole": {func() { CheckScatter("x", of(tensor.F32, 2, 4, 4), of(tensor.F32, 6, 4, 5), 3) }, false}, "sum": {func() { CheckSum("x", of(tensor.F32, 2, 4, 4)) }, true}, "sum of doubles": {func() { CheckSum("x", of(tensor.F64, 2, 4, 4)) }, true},
-		"sum of a view": {func() { CheckSum("x", of(tensor.F32, 2, 4, 5)) }, false}, "sum of halves": {func() { CheckSum("x", of(tensor.BF16, 2, 4, 4)) }, false}, "sum of nothing": {func() { CheckSum("x", tensor.Tensor{}) }, false},
+		"scatter":      {func() { CheckScatter("x", of(tensor.F32, 2, 4, 4), of(tensor.F32, 6, 4, 4), 3) }, true},
+		"too few":      {func() { CheckScatter("x", of(tensor.F32, 2, 4, 4), of(tensor.F32, 6, 4, 4), 2) }, false},
+		"another type": {func() { CheckScatter("x", of(tensor.F64, 2, 4, 4), of(tensor.F32, 6, 4, 4), 3) }, false},
+		"a view as part": {func() { CheckScatter("x", of(tensor.F32, 2, 4, 5), of(tensor.F32, 6, 4, 4), 3) },
+			false},
+		"a view as whole": {func() { CheckScatter("x", of(tensor.F32, 2, 4, 4), of(tensor.F32, 6, 4, 5), 3) }, false},
+		"sum":             {func() { CheckSum("x", of(tensor.F32, 2, 4, 4)) }, true},
+		"sum of doubles":  {func() { CheckSum("x", of(tensor.F64, 2, 4, 4)) }, true},
+		"sum of a view":   {func() { CheckSum("x", of(tensor.F32, 2, 4, 5)) }, false},
+		"sum of halves":   {func() { CheckSum("x", of(tensor.BF16, 2, 4, 4)) }, false},
+		"sum of nothing":  {func() { CheckSum("x", tensor.Tensor{}) }, false},
 	} {
 		if panics(c.f) == c.good {
 			t.Errorf("%s: good %v", name, !c.good)

@@ -23,7 +23,8 @@ func TestPeersByName(t *testing.T) {
 	host, _ := os.Hostname()
 	want := fmt.Sprintf("%s, process %d", host, os.Getpid())
 	for r, j := range jobs {
-		if len(j.Peers) != 3 || j.Peers[0] != want || j.Peers[2] != want || j.Where != meet || j.Launch.Rank != r || j.Err() != nil {
+		if len(j.Peers) != 3 || j.Peers[0] != want || j.Peers[2] != want || j.Where != meet || j.Launch.Rank != r ||
+			j.Err() != nil {
 			t.Errorf("rank %d: peers %q at %s, %v", r, j.Peers, j.Where, j.Err())
 		}
 	}
@@ -72,10 +73,13 @@ func TestGaveUpReachesAll(t *testing.T) {
 			}
 			<-j.over
 			var g *GaveUp
-			if err := j.Err(); !errors.As(err, &g) || g.Code != 4+victim || !strings.HasPrefix(g.Text, fmt.Sprintf("rank %d (", victim)) || !strings.HasSuffix(g.Text, "): no room") {
+			if err := j.Err(); !errors.As(err, &g) || g.Code != 4+victim ||
+				!strings.HasPrefix(g.Text, fmt.Sprintf("rank %d (", victim)) ||
+				!strings.HasSuffix(g.Text, "): no room") {
 				t.Errorf("rank %d gave up: rank %d has %v", victim, r, err)
 			}
-			if _, err := j.Exchange("late", nil); !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "dist: late: ") {
+			if _, err := j.Exchange("late", nil); !errors.Is(err, ErrPeer) ||
+				!strings.Contains(err.Error(), "dist: late: ") {
 				t.Errorf("rank %d exchanges after the end: %v", r, err)
 			}
 			if err := j.Close(); !errors.Is(err, ErrPeer) {
@@ -115,7 +119,8 @@ func TestGreetings(t *testing.T) {
 			_ = a.Close()
 		}()
 		l, err := connect(b, []byte("secret"))
-		if _ = b.Close(); l != nil || err == nil || errors.Is(err, errNotStore) == c.store || strings.Contains(err.Error(), "%!") {
+		if _ = b.Close(); l != nil || err == nil || errors.Is(err, errNotStore) == c.store ||
+			strings.Contains(err.Error(), "%!") {
 			t.Errorf("%q: %v, want one of a store: %v", c.says, err, c.store)
 		}
 	}
@@ -153,7 +158,8 @@ func TestEnterNeedsHello(t *testing.T) {
 		if err := <-done; (err == nil) != good || (s.peers[1] != nil) != (kind == msgHello) {
 			t.Errorf("%q: %v", kind, err)
 		}
-		if twice := strings.Contains(s.missing(), "turned away: rank 1 is here twice: host 1 and h, process 5"); twice != (s.world == 3) {
+		if twice := strings.Contains(s.missing(),
+			"turned away: rank 1 is here twice: host 1 and h, process 5"); twice != (s.world == 3) {
 			t.Errorf("%q: %s", kind, s.missing())
 		}
 		_ = b.Close()
@@ -178,14 +184,16 @@ func TestTooMuchToExchange(t *testing.T) {
 		s.take(s.peers[r], message{Kind: msgPut, Tag: "big", Value: make([]byte, maxFrame/2)})
 	}
 	list := s.peers[1].told(t)
-	if !s.over || !strings.HasPrefix(s.why, `what the ranks exchange as "big": dist: the message is too large`) || len(list) != 1 || list[0].Kind != msgFail || list[0].Text != s.why {
+	if !s.over || !strings.HasPrefix(s.why, `what the ranks exchange as "big": dist: the message is too large`) ||
+		len(list) != 1 || list[0].Kind != msgFail || list[0].Text != s.why {
 		t.Errorf("over %v, %q, told %d messages", s.over, s.why, len(list))
 	}
 	jobs, errs := joinAll(t, "tcp://"+freePort(t), 1, nil)
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	if _, err := jobs[0].Exchange("huge", make([]byte, maxFrame)); !errors.Is(err, errTooLarge) || !strings.HasPrefix(err.Error(), "dist: huge: ") {
+	if _, err := jobs[0].Exchange("huge", make([]byte, maxFrame)); !errors.Is(err, errTooLarge) ||
+		!strings.HasPrefix(err.Error(), "dist: huge: ") {
 		t.Error(err)
 	}
 	closeAll(t, jobs)

@@ -45,8 +45,9 @@ func TestWatched(t *testing.T) {
 	c := j.Watch(n)
 	var x tensor.Tensor
 	all := map[string]func() error{
-		"AllReduce": func() error { return c.AllReduce(x) }, "ReduceScatter": func() error { return c.ReduceScatter(x, x) },
-		"AllGather": func() error { return c.AllGather(x, x) }, "Broadcast": func() error { return c.Broadcast(x, 3) },
+		"AllReduce":     func() error { return c.AllReduce(x) },
+		"ReduceScatter": func() error { return c.ReduceScatter(x, x) },
+		"AllGather":     func() error { return c.AllGather(x, x) }, "Broadcast": func() error { return c.Broadcast(x, 3) },
 		"Split": func() error { _, err := c.Split(1); return err }, "Barrier": c.Barrier, "Close": c.Close,
 	}
 	count := uint64(0)
@@ -58,7 +59,8 @@ func TestWatched(t *testing.T) {
 				t.Errorf("%s: %v, called %q while timed %v", name, err, n.calls, n.began)
 			}
 			if j.began.Load() != 0 || j.count.Load() != count {
-				t.Errorf("%s: %d collectives counted of %d, still timed: %v", name, j.count.Load(), count, j.began.Load() != 0)
+				t.Errorf("%s: %d collectives counted of %d, still timed: %v", name, j.count.Load(), count,
+					j.began.Load() != 0)
 			}
 		}
 	}
@@ -79,10 +81,13 @@ func TestWatched(t *testing.T) {
 // A local rank is below the number of local ranks, and these are at most all.
 func TestLocalRankBounds(t *testing.T) {
 	for vars, good := range map[string]bool{
-		"PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2": true, "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=2 MPI_LOCALNRANKS=2": false,
-		"PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=3 MPI_LOCALNRANKS=4": true, "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=5": false,
+		"PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2": true,
+		"PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=2 MPI_LOCALNRANKS=2": false,
+		"PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=3 MPI_LOCALNRANKS=4": true,
+		"PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=5": false,
 		"PMI_RANK=3 PMI_SIZE=4": true, "PMI_RANK=4 PMI_SIZE=4": false, "PMI_RANK=0 PMI_SIZE=1": true,
-		"RANK=0 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=1": false, "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1": true,
+		"RANK=0 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=1": false,
+		"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1": true,
 	} {
 		l, err := Detect(NoFlags(), env(strings.Fields(vars)...))
 		if (err == nil) != good {
@@ -107,8 +112,10 @@ func TestEveryVariable(t *testing.T) {
 			names []string
 			field func(l *Launch) any
 		}{
-			"local rank": {s.local, func(l *Launch) any { return l.LocalRank }}, "local size": {s.localSize, func(l *Launch) any { return l.LocalSize }},
-			"node": {s.node, func(l *Launch) any { return l.Node }}, "restart": {s.restart, func(l *Launch) any { return l.Restart }},
+			"local rank": {s.local, func(l *Launch) any { return l.LocalRank }},
+			"local size": {s.localSize, func(l *Launch) any { return l.LocalSize }},
+			"node":       {s.node, func(l *Launch) any { return l.Node }},
+			"restart":    {s.restart, func(l *Launch) any { return l.Restart }},
 		} {
 			for i, name := range x.names {
 				vars := append(append([]string(nil), base...), name+"=2")
@@ -126,7 +133,8 @@ func TestEveryVariable(t *testing.T) {
 					t.Errorf("%s: %s is not among what was seen", s.name, name)
 				}
 				for _, bad := range []string{"x", "-1", "1.5"} {
-					if _, err := Detect(NoFlags(), env(append(base[:len(base):len(base)], name+"="+bad)...)); err == nil || !strings.Contains(err.Error(), name) {
+					if _, err := Detect(NoFlags(), env(append(base[:len(base):len(base)],
+						name+"="+bad)...)); err == nil || !strings.Contains(err.Error(), name) {
 						t.Errorf("%s: %s=%s: %v", s.name, name, bad, err)
 					}
 				}
@@ -141,11 +149,14 @@ func TestEveryVariable(t *testing.T) {
 				t.Errorf("%s: %s gives the job %q, %v", s.name, name, got.Job, err)
 			}
 		}
-		if got, err := Detect(NoFlags(), env(append(base[:len(base):len(base)], "ANTIPHASE_MASTER=h:9", "MASTER_ADDR=other")...)); err != nil || got.Master != "h:9" || got.Seen[0].Variables["ANTIPHASE_MASTER"] != "h:9" {
+		if got, err := Detect(NoFlags(),
+			env(append(base[:len(base):len(base)], "ANTIPHASE_MASTER=h:9", "MASTER_ADDR=other")...)); err != nil ||
+			got.Master != "h:9" || got.Seen[0].Variables["ANTIPHASE_MASTER"] != "h:9" {
 			t.Errorf("%s: the master is %q, %v", s.name, got.Master, err)
 		}
 	}
-	for port, want := range map[string]string{"": "h:29500", "1": "h:1", "65534": "h:65534", "0": "", "65535": "", "x": ""} {
+	for port, want := range map[string]string{"": "h:29500", "1": "h:1", "65534": "h:65534", "0": "",
+		"65535": "", "x": ""} {
 		got, err := Detect(NoFlags(), env("RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=h", "MASTER_PORT="+port))
 		if (err == nil) != (want != "") || err == nil && got.Master != want {
 			t.Errorf("MASTER_PORT=%s: %q, %v", port, got.Master, err)
@@ -155,7 +166,8 @@ func TestEveryVariable(t *testing.T) {
 
 // Tasks per node in Slurm's short form, against the list written out, and a job's port from its numbers.
 func TestTasksOnNode(t *testing.T) {
-	for list, all := range map[string][]int{"4": {4}, "4(x2),3": {4, 4, 3}, "1,2,3": {1, 2, 3}, "2(x3),5(x2),1": {2, 2, 2, 5, 5, 1}} {
+	for list, all := range map[string][]int{"4": {4}, "4(x2),3": {4, 4, 3}, "1,2,3": {1, 2, 3},
+		"2(x3),5(x2),1": {2, 2, 2, 5, 5, 1}} {
 		for node := range len(all) + 2 {
 			want := 0
 			if node < len(all) {
@@ -173,8 +185,10 @@ func TestTasksOnNode(t *testing.T) {
 	}
 	for ids, port := range map[string]string{"5 0": "61445", "4096 0": "61440", "4095 1": "61440", "10 3": "61453"} {
 		job, step, _ := strings.Cut(ids, " ")
-		l, err := Detect(NoFlags(), env("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_ID="+step, "SLURM_JOB_ID="+job, "SLURM_STEP_NODELIST=a[1-2]"))
-		if err != nil || l.Master != "a1:"+port || l.Job != job+"."+step || l.Seen[0].Variables["SLURM_STEP_NODELIST"] != "a[1-2]" {
+		l, err := Detect(NoFlags(), env("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_ID="+step,
+			"SLURM_JOB_ID="+job, "SLURM_STEP_NODELIST=a[1-2]"))
+		if err != nil || l.Master != "a1:"+port || l.Job != job+"."+step ||
+			l.Seen[0].Variables["SLURM_STEP_NODELIST"] != "a[1-2]" {
 			t.Errorf("job %s: %q, %q, %v", ids, l.Master, l.Job, err)
 		}
 	}
@@ -216,7 +230,8 @@ func TestProbe(t *testing.T) {
 		off     float64
 		err     error
 		good    bool
-	}{{0, 1, 0, nil, true}, {2, 4, 0, nil, true}, {3, 4, 1, nil, false}, {0, 2, -0.5, nil, false}, {0, 2, 0, lost, false}} {
+	}{{0, 1, 0, nil, true}, {2, 4, 0, nil, true}, {3, 4, 1, nil, false}, {0, 2, -0.5, nil, false},
+		{0, 2, 0, lost, false}} {
 		c := &summing{rank: x.rank, n: x.n, off: x.off, err: x.err}
 		err := Probe(c)
 		if (err == nil) != x.good || x.err != nil && !errors.Is(err, lost) || c.given != float64(x.rank+1) {

@@ -52,7 +52,8 @@ func withServer(dir string, f func() int) (code int, err error) {
 		return 0, err
 	}
 	run := filepath.Join(dir, "nano")
-	if out, err := exec.Command(bin, "-q", "train", "--size", "nano", "--steps", "60", "--dir", run).CombinedOutput(); err != nil {
+	if out, err := exec.Command(bin, "-q", "train", "--size", "nano", "--steps", "60", "--dir",
+		run).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("train: %w: %s", err, out)
 	}
 	serve := exec.Command(bin, "serve", "--model", "nano="+run, "--chat-template", "plain", "--listen", "127.0.0.1:0")

@@ -23,11 +23,14 @@ import (
 const key = "sk-conformance"
 
 func client(opt ...option.RequestOption) openai.Client {
-	return openai.NewClient(append([]option.RequestOption{option.WithBaseURL(base + "/v1/"), option.WithAPIKey(key), option.WithMaxRetries(0)}, opt...)...)
+	return openai.NewClient(append([]option.RequestOption{option.WithBaseURL(base + "/v1/"), option.WithAPIKey(key),
+		option.WithMaxRetries(0)}, opt...)...)
 }
 
 func ask(text string) openai.ChatCompletionNewParams {
-	return openai.ChatCompletionNewParams{Model: "nano", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)}, MaxCompletionTokens: openai.Int(12), Seed: openai.Int(5)}
+	return openai.ChatCompletionNewParams{Model: "nano",
+		Messages:            []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)},
+		MaxCompletionTokens: openai.Int(12), Seed: openai.Int(5)}
 }
 
 func TestModels(t *testing.T) {
@@ -51,10 +54,12 @@ func TestChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	ch := r.Choices[0]
-	if !strings.HasPrefix(r.ID, "chatcmpl-") || string(r.Object) != "chat.completion" || ch.Message.Role != "assistant" || ch.FinishReason == "" || r.SystemFingerprint == "" {
+	if !strings.HasPrefix(r.ID, "chatcmpl-") || string(r.Object) != "chat.completion" ||
+		ch.Message.Role != "assistant" || ch.FinishReason == "" || r.SystemFingerprint == "" {
 		t.Errorf("%+v", r)
 	}
-	if u := r.Usage; u.CompletionTokens == 0 || u.PromptTokens == 0 || u.TotalTokens != u.PromptTokens+u.CompletionTokens {
+	if u := r.Usage; u.CompletionTokens == 0 || u.PromptTokens == 0 ||
+		u.TotalTokens != u.PromptTokens+u.CompletionTokens {
 		t.Errorf("%+v", u)
 	}
 	var raw []byte
@@ -62,12 +67,15 @@ func TestChat(t *testing.T) {
 		for _, b := range x.Bytes {
 			raw = append(raw, byte(b))
 		}
-		if len(x.TopLogprobs) != 3 || x.TopLogprobs[0].Logprob < x.TopLogprobs[2].Logprob || x.Logprob > 0 || x.Logprob > x.TopLogprobs[0].Logprob {
+		if len(x.TopLogprobs) != 3 || x.TopLogprobs[0].Logprob < x.TopLogprobs[2].Logprob || x.Logprob > 0 ||
+			x.Logprob > x.TopLogprobs[0].Logprob {
 			t.Errorf("%+v", x)
 		}
 	}
-	if int64(len(ch.Logprobs.Content)) != r.Usage.CompletionTokens || utf8.Valid(raw) && !strings.HasPrefix(string(raw), ch.Message.Content) {
-		t.Errorf("%d tokens %q for %d and %q", len(ch.Logprobs.Content), raw, r.Usage.CompletionTokens, ch.Message.Content)
+	if int64(len(ch.Logprobs.Content)) != r.Usage.CompletionTokens || utf8.Valid(raw) &&
+		!strings.HasPrefix(string(raw), ch.Message.Content) {
+		t.Errorf("%d tokens %q for %d and %q", len(ch.Logprobs.Content), raw, r.Usage.CompletionTokens,
+			ch.Message.Content)
 	}
 	again, err := c.Chat.Completions.New(t.Context(), p)
 	if err != nil || again.Choices[0].Message.Content != ch.Message.Content {
@@ -95,7 +103,8 @@ func TestChatStream(t *testing.T) {
 	if err := s.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if len(acc.Choices) != 1 || acc.Choices[0].Message.Content != whole.Choices[0].Message.Content || acc.Choices[0].FinishReason != whole.Choices[0].FinishReason {
+	if len(acc.Choices) != 1 || acc.Choices[0].Message.Content != whole.Choices[0].Message.Content ||
+		acc.Choices[0].FinishReason != whole.Choices[0].FinishReason {
 		t.Errorf("%+v streamed, %+v whole", acc.Choices, whole.Choices)
 	}
 	if acc.Usage.CompletionTokens != whole.Usage.CompletionTokens || chunks < 3 {
@@ -135,8 +144,10 @@ func TestChoicesAndStop(t *testing.T) {
 	stop := text[2:3]
 	p.Stop = openai.ChatCompletionNewParamsStopUnion{OfStringArray: []string{stop}}
 	cut, err := c.Chat.Completions.New(t.Context(), p)
-	if err != nil || cut.Choices[0].Message.Content != text[:strings.Index(text, stop)] || cut.Choices[0].FinishReason != "stop" {
-		t.Errorf("stop at %q of %q: %q %s %v", stop, text, cut.Choices[0].Message.Content, cut.Choices[0].FinishReason, err)
+	if err != nil || cut.Choices[0].Message.Content != text[:strings.Index(text, stop)] ||
+		cut.Choices[0].FinishReason != "stop" {
+		t.Errorf("stop at %q of %q: %q %s %v", stop, text, cut.Choices[0].Message.Content,
+			cut.Choices[0].FinishReason, err)
 	}
 }
 
@@ -146,19 +157,24 @@ func TestCompletions(t *testing.T) {
 		{OfString: openai.String("The cat")}, {OfArrayOfStrings: []string{"The cat", "A dog"}},
 		{OfArrayOfTokens: []int64{84, 104, 101}}, {OfArrayOfTokenArrays: [][]int64{{84, 104}, {65, 32, 100}}},
 	} {
-		r, err := c.Completions.New(t.Context(), openai.CompletionNewParams{Model: "nano", Prompt: prompt, MaxTokens: openai.Int(4), Logprobs: openai.Int(2), Echo: openai.Bool(true), Temperature: openai.Float(0)})
+		r, err := c.Completions.New(t.Context(),
+			openai.CompletionNewParams{Model: "nano", Prompt: prompt, MaxTokens: openai.Int(4), Logprobs: openai.Int(2),
+				Echo: openai.Bool(true), Temperature: openai.Float(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, ch := range r.Choices {
 			lp := ch.Logprobs
 			n := len(lp.Tokens)
-			if n < 3 || len(lp.TokenLogprobs) != n || len(lp.TopLogprobs) != n || len(lp.TextOffset) != n || ch.Text == "" {
+			if n < 3 || len(lp.TokenLogprobs) != n || len(lp.TopLogprobs) != n || len(lp.TextOffset) != n ||
+				ch.Text == "" {
 				t.Errorf("%+v", ch)
 			}
 		}
 	}
-	s := c.Completions.NewStreaming(t.Context(), openai.CompletionNewParams{Model: "nano", Prompt: openai.CompletionNewParamsPromptUnion{OfString: openai.String("The")}, MaxTokens: openai.Int(6)})
+	s := c.Completions.NewStreaming(t.Context(),
+		openai.CompletionNewParams{Model: "nano",
+			Prompt: openai.CompletionNewParamsPromptUnion{OfString: openai.String("The")}, MaxTokens: openai.Int(6)})
 	n := 0
 	for s.Next() {
 		n++
@@ -174,7 +190,10 @@ func TestStructuredOutput(t *testing.T) {
 	p.MaxCompletionTokens = openai.Int(40)
 	p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
 		Name: "person", Strict: openai.Bool(true),
-		Schema: map[string]any{"type": "object", "properties": map[string]any{"ok": map[string]any{"type": "boolean"}, "n": map[string]any{"enum": []int{1, 2}}}, "required": []string{"ok", "n"}, "additionalProperties": false}}}}
+		Schema: map[string]any{"type": "object",
+			"properties": map[string]any{"ok": map[string]any{"type": "boolean"},
+				"n": map[string]any{"enum": []int{1, 2}}}, "required": []string{"ok", "n"},
+			"additionalProperties": false}}}}
 	r, err := c.Chat.Completions.New(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +209,9 @@ func TestStructuredOutput(t *testing.T) {
 
 func TestEmbeddings(t *testing.T) {
 	c := client()
-	r, err := c.Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: "nano", Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"a", "b"}}})
+	r, err := c.Embeddings.New(t.Context(),
+		openai.EmbeddingNewParams{Model: "nano",
+			Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"a", "b"}}})
 	if err != nil || len(r.Data) != 2 {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -213,10 +234,13 @@ func TestErrors(t *testing.T) {
 		code   string
 		param  string
 	}{
-		{"key", []option.RequestOption{option.WithAPIKey("wrong-wrong")}, func(*openai.ChatCompletionNewParams) {}, 401, "invalid_api_key", ""},
+		{"key", []option.RequestOption{option.WithAPIKey("wrong-wrong")}, func(*openai.ChatCompletionNewParams) {}, 401,
+			"invalid_api_key", ""},
 		{"model", nil, func(p *openai.ChatCompletionNewParams) { p.Model = "other" }, 404, "model_not_found", "model"},
-		{"temperature", nil, func(p *openai.ChatCompletionNewParams) { p.Temperature = openai.Float(-1) }, 400, "", "temperature"},
-		{"length", nil, func(p *openai.ChatCompletionNewParams) { p.Messages[0] = openai.UserMessage(long) }, 400, "context_length_exceeded", "prompt"},
+		{"temperature", nil, func(p *openai.ChatCompletionNewParams) { p.Temperature = openai.Float(-1) }, 400, "",
+			"temperature"},
+		{"length", nil, func(p *openai.ChatCompletionNewParams) { p.Messages[0] = openai.UserMessage(long) }, 400,
+			"context_length_exceeded", "prompt"},
 		{"n", nil, func(p *openai.ChatCompletionNewParams) { p.N = openai.Int(1000000) }, 400, "", "n"},
 	} {
 		p := ask("x")
@@ -224,7 +248,8 @@ func TestErrors(t *testing.T) {
 		cl := client(c.opt...)
 		_, err := cl.Chat.Completions.New(t.Context(), p)
 		var e *openai.Error
-		if !errors.As(err, &e) || e.StatusCode != c.status || e.Code != c.code || e.Param != c.param || e.Message == "" {
+		if !errors.As(err, &e) || e.StatusCode != c.status || e.Code != c.code || e.Param != c.param ||
+			e.Message == "" {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 // The changed models exist, differ from their origin where they should, and keep its size.
 func TestAblations(t *testing.T) {
-	base := model.Config{Arch: "transformer", Vocab: 260, Context: 64, Layers: 2, Dim: 128, Heads: 4, KVHeads: 4, HeadDim: 32, FFN: 344}
+	base := model.Config{Arch: "transformer", Vocab: 260, Context: 64, Layers: 2, Dim: 128, Heads: 4, KVHeads: 4,
+		HeadDim: 32, FFN: 344}
 	pairs := map[string]model.Config{"diff": base, "diff2": base}
 	for arch, c := range pairs {
 		c.Arch = arch

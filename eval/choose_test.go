@@ -67,11 +67,13 @@ func TestTrieStep(t *testing.T) {
 // is computed once is what all options begin with.
 func TestOptionsAreEncodedWithTheirPrompt(t *testing.T) {
 	texts := []string{"the the then then", "a\n  b\n  b", "\n\n\n", "x\n  y\n  y", "and and"}
-	tok, err := tokenizer.Train(t.Context(), slices.Values(slices.Repeat(texts, 3)), tokenizer.TrainOptions{Pattern: tokenizer.PatternGPT2, Vocab: 275, Specials: []string{"<s>", "</s>"}})
+	tok, err := tokenizer.Train(t.Context(), slices.Values(slices.Repeat(texts, 3)),
+		tokenizer.TrainOptions{Pattern: tokenizer.PatternGPT2, Vocab: 275, Specials: []string{"<s>", "</s>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Subject{Model: modeltest.New(t, ref.New(), modeltest.Tiny("diff", tok.Vocab(), 64), layer.Memory{}, 1), Tokenizer: tok}
+	s := &Subject{Model: modeltest.New(t, ref.New(), modeltest.Tiny("diff", tok.Vocab(), 64), layer.Memory{}, 1),
+		Tokenizer: tok}
 	if id, ok := s.FirstToken(); !ok || id != 0 {
 		t.Fatalf("the first token is %d, want the one that begins a text", id)
 	}
@@ -132,7 +134,8 @@ func TestChoose(t *testing.T) {
 
 func TestChooseFromFreeText(t *testing.T) {
 	options := []string{" bear", " beard", " ox"}
-	for text, want := range map[string]int{" bear": 0, "Beard and more": 1, "ox.": 2, "an ox": -1, "": -1, "oxen": -1, "beards": -1, "bear2": -1, "bearé": -1, "BEAR\n": 0} {
+	for text, want := range map[string]int{" bear": 0, "Beard and more": 1, "ox.": 2, "an ox": -1, "": -1, "oxen": -1,
+		"beards": -1, "bear2": -1, "bearé": -1, "BEAR\n": 0} {
 		if got := BeginsWith(text, options); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
@@ -166,14 +169,17 @@ func TestChooseCutsTheBeginning(t *testing.T) {
 				continue
 			}
 			if !slices.Equal(w.IDs, all[cut:]) || w.From != len(w.IDs) || w.Grow != grow || root.leaves != 2 {
-				t.Fatalf("%d tokens and %d of an option: walk %+v of %v, %d options", len(all), longest, w, all, root.leaves)
+				t.Fatalf("%d tokens and %d of an option: walk %+v of %v, %d options", len(all), longest, w,
+					all, root.leaves)
 			}
 		}
 	}
 	if _, err := s.Choose(t.Context(), []Choice{{"x", nil}}); err == nil {
 		t.Error("no options to choose from")
 	}
-	if got, err := s.Choose(t.Context(), []Choice{{"x", []string{" only"}}, {"x", []string{" a", " a"}}, {"x", []string{""}}, {"x", []string{"", ""}}}); err != nil || !slices.Equal(got, []int{0, 0, 0, 0}) {
+	if got, err := s.Choose(t.Context(),
+		[]Choice{{"x", []string{" only"}}, {"x", []string{" a", " a"}}, {"x", []string{""}},
+			{"x", []string{"", ""}}}); err != nil || !slices.Equal(got, []int{0, 0, 0, 0}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -197,7 +203,8 @@ func TestChooseOfFreeText(t *testing.T) {
 	if err != nil || !slices.Equal(got, []int{1, -1}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for i, want := range []Generation{{Prompt: "p", Until: []string{"\n"}, MaxTokens: 7}, {Prompt: "q", Until: []string{"\n"}, MaxTokens: 4}} {
+	for i, want := range []Generation{{Prompt: "p", Until: []string{"\n"}, MaxTokens: 7},
+		{Prompt: "q", Until: []string{"\n"}, MaxTokens: 4}} {
 		if !reflect.DeepEqual(f.asked[i], want) {
 			t.Errorf("asked %+v, want %+v", f.asked[i], want)
 		}

@@ -22,17 +22,22 @@ import (
 // results of a question.
 func TestAssembleColumns(t *testing.T) {
 	cell := func(m Model, question string, place int, value float64, day int) *Cell {
-		return &Cell{Head: Head{Model: m, Question: question, Task: question, Seed: uint64(day), Limit: day, Replicate: fmt.Sprint("r", day), Machine: "m", Commit: "c", Data: "d",
+		return &Cell{Head: Head{Model: m, Question: question, Task: question, Seed: uint64(day), Limit: day,
+			Replicate: fmt.Sprint("r", day), Machine: "m", Commit: "c", Data: "d",
 			Time: time.Date(2026, 3, day, 1, 2, 3, 0, time.UTC)},
-			Result: &Result{Question: question, Task: question, Kind: question, Place: place, Metrics: []Metric{{Name: "x", Mean: Mean{Value: value}}}}}
+			Result: &Result{Question: question, Task: question, Kind: question, Place: place,
+				Metrics: []Metric{{Name: "x", Mean: Mean{Value: value}}}}}
 	}
-	base := Model{Name: "a", Group: "g", Hash: "0123456789", Context: 64, Precision: "fp32", Device: "cpu", Threads: 1, Run: "run", Tokens: 5}
+	base := Model{Name: "a", Group: "g", Hash: "0123456789", Context: 64, Precision: "fp32", Device: "cpu", Threads: 1,
+		Run: "run", Tokens: 5}
 	relabelled, int8, cuda, other := base, base, base, base
 	relabelled.Name, relabelled.Group, relabelled.Threads, relabelled.Run, relabelled.Tokens = "b", "h", 9, "", 0
 	int8.Precision, int8.Name, int8.Group = "int8", "b", "h"
 	cuda.Device, cuda.Name, cuda.Group = "cuda", "b", "h"
 	other.Hash, other.Name, other.Group = "89abcdef01", "b", ""
-	e := Assemble([]*Cell{cell(base, "late", 7, 1, 9), cell(relabelled, "early", 2, 2, 4), cell(relabelled, "late", 7, 3, 5), cell(int8, "late", 7, 4, 6), cell(cuda, "late", 7, 5, 7), cell(other, "late", 7, 6, 8)})
+	e := Assemble([]*Cell{cell(base, "late", 7, 1, 9), cell(relabelled, "early", 2, 2, 4),
+		cell(relabelled, "late", 7, 3, 5), cell(int8, "late", 7, 4, 6), cell(cuda, "late", 7, 5, 7),
+		cell(other, "late", 7, 6, 8)})
 	var got []string
 	for _, m := range e.Models {
 		line := m.Name + "|" + m.Group + "|"
@@ -76,11 +81,15 @@ func TestAssembleColumns(t *testing.T) {
 // Means are of tasks asked with as many examples; stand-ins have a mean of their own; a single task has none.
 func TestGroupMeansByKind(t *testing.T) {
 	result := func(task, kind, group string, shots int, v float64) Result {
-		return Result{Question: fmt.Sprint(task, shots), Task: task, Kind: kind, Group: group, Shots: shots, Metrics: []Metric{{Name: "acc", Mean: Mean{v, 0.3, 10}, Better: Higher}, {Name: "second"}}}
+		return Result{Question: fmt.Sprint(task, shots), Task: task, Kind: kind, Group: group, Shots: shots,
+			Metrics: []Metric{{Name: "acc", Mean: Mean{v, 0.3, 10}, Better: Higher}, {Name: "second"}}}
 	}
 	ev := &Evaluation{Models: []Judged{
-		{Model: Model{Name: "a"}, Results: []Result{result("x", "x", "g", 0, 0.1), result("x", "x", "g", 5, 0.2), result("y", "y", "g", 5, 0.6), result("y", "y", "g", 0, 0.3), result("z", "z", "g", 5, 1),
-			result("standin_p", "p", "g", 5, 0.4), result("standin_q", "q", "g", 5, 0.2), result("alone", "alone", "h", 5, 1), result("none", "none", "", 5, 1), result("none2", "none2", "", 5, 1)}},
+		{Model: Model{Name: "a"}, Results: []Result{result("x", "x", "g", 0, 0.1), result("x", "x", "g", 5, 0.2),
+			result("y", "y", "g", 5, 0.6), result("y", "y", "g", 0, 0.3), result("z", "z", "g", 5, 1),
+			result("standin_p", "p", "g", 5, 0.4), result("standin_q", "q", "g", 5, 0.2),
+			result("alone", "alone", "h", 5, 1), result("none", "none", "", 5, 1),
+			result("none2", "none2", "", 5, 1)}},
 		{Model: Model{Name: "b"}, Results: []Result{result("x", "x", "g", 5, 0.8), result("z", "z", "g", 5, 0.4)}},
 	}}
 	sides := ev.Sides()
@@ -90,7 +99,8 @@ func TestGroupMeansByKind(t *testing.T) {
 	} {
 		got := ""
 		for _, g := range ev.GroupMeans(&sides[i]) {
-			got += fmt.Sprintf("%s %v %.4g of %d ± %.4f; ", g.Group, g.Tasks, g.Metric.Value, g.Metric.N, g.Metric.StdErr)
+			got += fmt.Sprintf("%s %v %.4g of %d ± %.4f; ", g.Group, g.Tasks, g.Metric.Value, g.Metric.N,
+				g.Metric.StdErr)
 			if g.Metric.Better != Higher || g.Metric.Name != "acc" {
 				t.Errorf("%+v", g.Metric)
 			}
@@ -110,22 +120,24 @@ func TestAskInChunks(t *testing.T) {
 	}{{0, []int{64, 64, 2}}, {100, []int{100, 30}}} {
 		var sizes []int
 		var seen []Progress
-		task := Task{Name: "t", Measures: []Measure{{Name: "v", Label: "values", Better: Lower}, {Name: "absent"}}, Prepare: func(context.Context, *Plan) (*Job, error) {
-			j := &Job{Chunk: x.chunk, Floors: Chance(0.25, "v")}
-			for i := range 130 {
-				j.IDs = append(j.IDs, fmt.Sprint(i))
-			}
-			j.Ask = func(_ context.Context, _ LM, which []int) (out []Answer, _ error) {
-				sizes = append(sizes, len(which))
-				for _, w := range which {
-					out = append(out, Answer{Values: map[string]float64{"v": float64(w)}})
+		task := Task{Name: "t", Measures: []Measure{{Name: "v", Label: "values", Better: Lower}, {Name: "absent"}},
+			Prepare: func(context.Context, *Plan) (*Job, error) {
+				j := &Job{Chunk: x.chunk, Floors: Chance(0.25, "v")}
+				for i := range 130 {
+					j.IDs = append(j.IDs, fmt.Sprint(i))
 				}
-				time.Sleep(time.Millisecond)
-				return out, nil
-			}
-			return j, nil
-		}}
-		ev, err := Run(t.Context(), []Target{target("m", "h", &knower{})}, []Task{task}, Options{Progress: func(p Progress) { seen = append(seen, p) }})
+				j.Ask = func(_ context.Context, _ LM, which []int) (out []Answer, _ error) {
+					sizes = append(sizes, len(which))
+					for _, w := range which {
+						out = append(out, Answer{Values: map[string]float64{"v": float64(w)}})
+					}
+					time.Sleep(time.Millisecond)
+					return out, nil
+				}
+				return j, nil
+			}}
+		ev, err := Run(t.Context(), []Target{target("m", "h", &knower{})}, []Task{task},
+			Options{Progress: func(p Progress) { seen = append(seen, p) }})
 		if err != nil || !slices.Equal(sizes, x.sizes) {
 			t.Fatalf("asked %v, want %v; %v", sizes, x.sizes, err)
 		}
@@ -137,7 +149,8 @@ func TestAskInChunks(t *testing.T) {
 			done += sizes[i]
 		}
 		r := ev.Models[0].Results[0]
-		if len(seen) != len(sizes) || len(r.Metrics) != 1 || r.Metrics[0].Value != 64.5 || r.Metrics[0].Label != "values" || r.Metrics[0].Floors["chance"] != 0.25 || r.Metrics[0].Better != Lower {
+		if len(seen) != len(sizes) || len(r.Metrics) != 1 || r.Metrics[0].Value != 64.5 ||
+			r.Metrics[0].Label != "values" || r.Metrics[0].Floors["chance"] != 0.25 || r.Metrics[0].Better != Lower {
 			t.Errorf("%d reports, %+v", len(seen), r.Metrics)
 		}
 		if least := 0.001 * float64(len(sizes)); r.Seconds < least || r.Seconds > 60 {
@@ -149,12 +162,16 @@ func TestAskInChunks(t *testing.T) {
 			}
 		}
 	}
-	for want, answers := range map[string][]Answer{"2 questions gave 1 samples": {{}}, "v is NaN": {{}, {Values: map[string]float64{"v": math.NaN()}}}, "v is +Inf": {{Values: map[string]float64{"v": math.Inf(1)}}, {}}} {
+	for want, answers := range map[string][]Answer{"2 questions gave 1 samples": {{}},
+		"v is NaN":  {{}, {Values: map[string]float64{"v": math.NaN()}}},
+		"v is +Inf": {{Values: map[string]float64{"v": math.Inf(1)}}, {}}} {
 		task := Task{Name: "t", Measures: []Measure{{Name: "v"}}, Prepare: func(context.Context, *Plan) (*Job, error) {
-			return &Job{IDs: []string{"0", "1"}, Ask: func(context.Context, LM, []int) ([]Answer, error) { return answers, nil }}, nil
+			return &Job{IDs: []string{"0", "1"},
+				Ask: func(context.Context, LM, []int) ([]Answer, error) { return answers, nil }}, nil
 		}}
 		_, err := Run(t.Context(), []Target{target("m", "h", &knower{})}, []Task{task}, Options{})
-		if err == nil || !strings.Contains(err.Error(), want) || strings.HasPrefix(want, "v ") != errors.Is(err, ErrDiverged) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.HasPrefix(want, "v ") != errors.Is(err, ErrDiverged) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -179,8 +196,10 @@ func TestStoreHeads(t *testing.T) {
 		t.Fatalf("%d unfinished, %v", s.Unfinished(), err)
 	}
 	h := s.Cells()[0].Head
-	if h.Samples != 11 || h.Shots != 2 || h.Version != 3 || h.Task != "counting" || h.Seed != 7 || h.Limit != 11 || h.Machine != "box" || h.Commit != "abc" || h.Replicate != "rep" ||
-		h.Model.Name != "good" || h.Model.Hash != "h" || time.Since(h.Time) > time.Minute || h.Time.Location() != time.UTC {
+	if h.Samples != 11 || h.Shots != 2 || h.Version != 3 || h.Task != "counting" || h.Seed != 7 || h.Limit != 11 ||
+		h.Machine != "box" || h.Commit != "abc" || h.Replicate != "rep" ||
+		h.Model.Name != "good" || h.Model.Hash != "h" || time.Since(h.Time) > time.Minute ||
+		h.Time.Location() != time.UTC {
 		t.Errorf("%+v", h)
 	}
 	var ids []string
@@ -207,7 +226,8 @@ func TestStreams(t *testing.T) {
 	if first != draw(1, "t", "p") {
 		t.Error("the same stream begins in two ways")
 	}
-	for name, x := range map[string]uint64{"seed": draw(2, "t", "p"), "task": draw(1, "u", "p"), "purpose": draw(1, "t", "q")} {
+	for name, x := range map[string]uint64{"seed": draw(2, "t", "p"), "task": draw(1, "u", "p"),
+		"purpose": draw(1, "t", "q")} {
 		if x == first {
 			t.Errorf("another %s gives the same stream", name)
 		}
@@ -244,7 +264,8 @@ func TestMeasureTargets(t *testing.T) {
 func TestRehearse(t *testing.T) {
 	var asked []int
 	k := &knower{}
-	if err := Rehearse(t.Context(), target("a", "", k), []Task{counting(5, &asked)}, Options{Shots: -1}); err != nil || len(asked) > 0 || k.calls > 0 {
+	if err := Rehearse(t.Context(), target("a", "", k), []Task{counting(5, &asked)}, Options{Shots: -1}); err != nil ||
+		len(asked) > 0 || k.calls > 0 {
 		t.Errorf("asked %v, %v", asked, err)
 	}
 	if err := Rehearse(t.Context(), target("a", "", k), []Task{counting(0, &asked)}, Options{Shots: -1}); err == nil {
@@ -253,7 +274,8 @@ func TestRehearse(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	var in *InputError
-	if err := Rehearse(stopped, target("a", "", k), []Task{counting(5, &asked)}, Options{Shots: -1}); !errors.Is(err, context.Canceled) || errors.As(err, &in) {
+	if err := Rehearse(stopped, target("a", "", k), []Task{counting(5, &asked)}, Options{Shots: -1}); !errors.Is(err,
+		context.Canceled) || errors.As(err, &in) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -348,7 +370,8 @@ func TestIntervalOfSome(t *testing.T) {
 		t.Errorf("of nothing: %g to %g", low, high)
 	}
 	r := Result{Answers: list}
-	if got := r.Where(func(i int) bool { return i == 3 || i == 5 }); len(got) != 2 || got[0].ID != "3" || got[1].ID != "5" {
+	if got := r.Where(func(i int) bool { return i == 3 || i == 5 }); len(got) != 2 || got[0].ID != "3" ||
+		got[1].ID != "5" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -366,7 +389,8 @@ func TestLogProb(t *testing.T) {
 	}
 	for id := range int32(9) {
 		lp, best := logProb(row, id)
-		if want := float64(row[id]-slices.Max(row)) - math.Log(sum); !near(lp, want, 1e-4*math.Abs(want)+1e-9) || row[best] != slices.Max(row) {
+		if want := float64(row[id]-slices.Max(row)) - math.Log(sum); !near(lp, want, 1e-4*math.Abs(want)+1e-9) ||
+			row[best] != slices.Max(row) {
 			t.Errorf("%d: %g, want %g", id, lp, want)
 		}
 	}

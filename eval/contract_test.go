@@ -22,13 +22,20 @@ func TestRules(t *testing.T) {
 		v    any
 		want string // of the error; empty: accepted
 	}{
-		{Rule{}, 3, ""}, {AtLeast(2), 2, ""}, {AtLeast(2), 1, "k is 1, must be 2 or more"}, {AtLeast(0.5), 0.5, ""}, {AtLeast(0.5), 0.49, "k is 0.49, must be 0.5 or more"},
-		{AtLeast(0), math.NaN(), "k is NaN, must be 0 or more"}, {Between(1, 3), 1, ""}, {Between(1, 3), 3, ""}, {Between(1, 3), 0, "k is 0, must be 1 to 3"}, {Between(1, 3), 4, "k is 4, must be 1 to 3"},
-		{Between(1, 3), []int{1, 3}, ""}, {Between(1, 3), []int{2, 4, 0}, "k has 4, must be 1 to 3"}, {Between(0, 1), []float64{0, 1.5}, "k has 1.5, must be 0 to 1"}, {Between(1, 3), []int{}, ""},
-		{Between(2, 3).OrZero(), 0, ""}, {Between(2, 3).OrZero(), 2.0, ""}, {Between(2, 3).OrZero(), 1, "k is 1, must be 0 or 2 to 3"}, {OneOf("a", "b", "c"), "c", ""}, {OneOf("a", "b"), "a", ""},
-		{OneOf("a", "b", "c"), "d", `k is "d", must be a, b or c`}, {OneOf("a", "b"), []string{"a", ""}, `k has "", must be a or b`},
+		{Rule{}, 3, ""}, {AtLeast(2), 2, ""}, {AtLeast(2), 1, "k is 1, must be 2 or more"}, {AtLeast(0.5), 0.5, ""},
+		{AtLeast(0.5), 0.49, "k is 0.49, must be 0.5 or more"},
+		{AtLeast(0), math.NaN(), "k is NaN, must be 0 or more"}, {Between(1, 3), 1, ""}, {Between(1, 3), 3, ""},
+		{Between(1, 3), 0, "k is 0, must be 1 to 3"}, {Between(1, 3), 4, "k is 4, must be 1 to 3"},
+		{Between(1, 3), []int{1, 3}, ""}, {Between(1, 3), []int{2, 4, 0}, "k has 4, must be 1 to 3"},
+		{Between(0, 1), []float64{0, 1.5}, "k has 1.5, must be 0 to 1"}, {Between(1, 3), []int{}, ""},
+		{Between(2, 3).OrZero(), 0, ""}, {Between(2, 3).OrZero(), 2.0, ""},
+		{Between(2, 3).OrZero(), 1, "k is 1, must be 0 or 2 to 3"}, {OneOf("a", "b", "c"), "c", ""},
+		{OneOf("a", "b"), "a", ""},
+		{OneOf("a", "b", "c"), "d", `k is "d", must be a, b or c`},
+		{OneOf("a", "b"), []string{"a", ""}, `k has "", must be a or b`},
 		{Parsed(func(s string) error { return map[bool]error{true: errors.New("no")}[s == "x"] }), "y", ""},
-		{Parsed(func(s string) error { return map[bool]error{true: errors.New("no")}[s == "x"] }), []string{"y", "x"}, `k has "x", no`},
+		{Parsed(func(s string) error { return map[bool]error{true: errors.New("no")}[s == "x"] }), []string{"y", "x"},
+			`k has "x", no`},
 	} {
 		err := c.rule.check("k", c.v)
 		if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && got != c.want {
@@ -65,7 +72,8 @@ func TestOfDecisions(t *testing.T) {
 	}
 	for k := range 50 { // rounding must not make the square of an error negative
 		c := 200 / float64(k+1)
-		if m, err := OfDecisions(r, func(gold, _ []int) float64 { return c }); err != nil || !near(m.StdErr, 0, 1e-5) || m.Value != c {
+		if m, err := OfDecisions(r, func(gold, _ []int) float64 { return c }); err != nil || !near(m.StdErr, 0, 1e-5) ||
+			m.Value != c {
 			t.Errorf("a constant %g: %+v, %v", c, m, err)
 		}
 	}
@@ -77,8 +85,10 @@ func TestOfDecisions(t *testing.T) {
 
 // Names and groups of tasks, each task once, in the order named.
 func TestSelect(t *testing.T) {
-	all := []Task{{Name: "a", Group: "g"}, {Name: "b"}, {Name: "c", Group: "g"}, {Name: "d", Slow: true}, {Name: "e", Group: "h", Slow: true}}
-	for names, want := range map[string]string{"a": "a", "b a": "b a", "g": "a c", "c g": "c a", "all": "a b c", "all d": "a b c d", "d all": "d a b c", "h": "e", "a a": "a"} {
+	all := []Task{{Name: "a", Group: "g"}, {Name: "b"}, {Name: "c", Group: "g"}, {Name: "d", Slow: true},
+		{Name: "e", Group: "h", Slow: true}}
+	for names, want := range map[string]string{"a": "a", "b a": "b a", "g": "a c", "c g": "c a", "all": "a b c",
+		"all d": "a b c d", "d all": "d a b c", "h": "e", "a a": "a"} {
 		got, err := Select(all, strings.Fields(names))
 		var list []string
 		for _, x := range got {
@@ -113,7 +123,8 @@ func TestNewJob(t *testing.T) {
 	a.Put("x", 6, 4)
 	a.Put("y", 3, 0)
 	a.Put("z", 3, -1)
-	if a.Values["x"] != 1.5 || a.Weight("x") != 4 || a.Weight("none") != 1 || len(a.Values) != 1 || len(a.Weights) != 1 {
+	if a.Values["x"] != 1.5 || a.Weight("x") != 4 || a.Weight("none") != 1 || len(a.Values) != 1 ||
+		len(a.Weights) != 1 {
 		t.Errorf("%+v", a)
 	}
 	f := Chance(0.25, "p", "q")
@@ -148,7 +159,8 @@ func TestSideOfSeveral(t *testing.T) {
 	of := func(name, group string, shift float64) Judged {
 		r := Result{Question: "q", Task: "t", Kind: "t"}
 		for i := range items {
-			r.Answers = append(r.Answers, Answer{ID: fmt.Sprint(i), Values: map[string]float64{"m": float64(i%5) + shift}})
+			r.Answers = append(r.Answers, Answer{ID: fmt.Sprint(i),
+				Values: map[string]float64{"m": float64(i%5) + shift}})
 		}
 		r.Add("m", "m", Higher, MeanOf(r.Answers, "m"))
 		return Judged{Model: Model{Name: name, Group: group, Hash: name}, Results: []Result{r}}
@@ -187,7 +199,8 @@ func TestSideOfSeveral(t *testing.T) {
 		}
 	}
 	qs := e.Questions()
-	if len(qs) != 1 || len(qs[0].Metrics) != 2 || len(e.Models[0].Results[0].Metrics) != 1 || len(e.Of("t")) != 1 || len(e.Of("x")) != 0 {
+	if len(qs) != 1 || len(qs[0].Metrics) != 2 || len(e.Models[0].Results[0].Metrics) != 1 || len(e.Of("t")) != 1 ||
+		len(e.Of("x")) != 0 {
 		t.Errorf("%d questions", len(qs))
 	}
 	e.compare(1)
@@ -198,7 +211,8 @@ func TestSideOfSeveral(t *testing.T) {
 	if p.PHolm != p.P || p.P == 0 { // the only one of its family
 		t.Errorf("p = %g became %g", p.P, p.PHolm)
 	}
-	for _, other := range [][4]string{{"q", "m", "b", "a"}, {"q", "only", "a", "b"}, {"x", "m", "a", "b"}, {"q", "m", "a", "c"}, {"q", "m", "c", "b"}} {
+	for _, other := range [][4]string{{"q", "m", "b", "a"}, {"q", "only", "a", "b"}, {"x", "m", "a", "b"},
+		{"q", "m", "a", "c"}, {"q", "m", "c", "b"}} {
 		if _, ok := e.Between(other[0], other[1], other[2], other[3]); ok {
 			t.Errorf("%v were compared", other)
 		}
@@ -208,7 +222,8 @@ func TestSideOfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := ReadEvaluation(&file)
-	if err != nil || len(back.Models) != 4 || !reflect.DeepEqual(back.Paired, e.Paired) || back.Models[3].Results[0].Metrics[1].Better != Lower {
+	if err != nil || len(back.Models) != 4 || !reflect.DeepEqual(back.Paired, e.Paired) ||
+		back.Models[3].Results[0].Metrics[1].Better != Lower {
 		t.Errorf("read back: %v", err)
 	}
 	for _, text := range []string{"", "{}", "{", `{"models":[]}`} {
@@ -256,7 +271,8 @@ func TestGenerateWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	texts := checkGreedy(t, s, []Generation{{Prompt: "Once", MaxTokens: 9}, {Prompt: "Twice upon", MaxTokens: 1}, {Prompt: strings.Repeat("long ", 20), MaxTokens: 5}, {Prompt: "x", MaxTokens: 100}})
+	texts := checkGreedy(t, s, []Generation{{Prompt: "Once", MaxTokens: 9}, {Prompt: "Twice upon", MaxTokens: 1},
+		{Prompt: strings.Repeat("long ", 20), MaxTokens: 5}, {Prompt: "x", MaxTokens: 100}})
 	runes := []rune(texts[0])
 	checkGreedy(t, s, []Generation{{Prompt: "Once", MaxTokens: 9, Until: []string{"never", string(runes[3:4])}}})
 	id := s.Tokenizer.EncodeOrdinary(nil, texts[0])
@@ -270,14 +286,16 @@ func TestQuantileAndCheck(t *testing.T) {
 		list []float64
 		q    float64
 		want float64
-	}{{[]float64{3}, 0, 3}, {[]float64{3}, 1, 3}, {[]float64{3}, 0.5, 3}, {[]float64{1, 3}, 0, 1}, {[]float64{1, 3}, 1, 3}, {[]float64{1, 3}, 0.25, 1.5}, {[]float64{1, 2, 4, 8}, 0.5, 3},
+	}{{[]float64{3}, 0, 3}, {[]float64{3}, 1, 3}, {[]float64{3}, 0.5, 3}, {[]float64{1, 3}, 0, 1},
+		{[]float64{1, 3}, 1, 3}, {[]float64{1, 3}, 0.25, 1.5}, {[]float64{1, 2, 4, 8}, 0.5, 3},
 		{[]float64{1, 2, 4, 8}, 1, 8}, {[]float64{1, 2, 4, 8}, 0.9, 6.8}} {
 		if got := Quantile(c.list, c.q); !near(got, c.want, 1e-12) {
 			t.Errorf("%g of %v: %g, want %g", c.q, c.list, got, c.want)
 		}
 	}
 	good := ScalingCurve{Name: "x", Points: []ScalingPoint{{X: 1, Loss: 2}}}
-	for want, r := range map[string]ScalingResult{"": {Curves: []ScalingCurve{good}}, "no curves": {}, "x: it has no points": {Curves: []ScalingCurve{good, {Name: "x"}}},
+	for want, r := range map[string]ScalingResult{"": {Curves: []ScalingCurve{good}}, "no curves": {},
+		"x: it has no points": {Curves: []ScalingCurve{good, {Name: "x"}}},
 		"y: it has no points": {Curves: []ScalingCurve{{Name: "y", Points: []ScalingPoint{{X: 0}}}}}} {
 		if err := r.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)

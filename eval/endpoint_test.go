@@ -48,7 +48,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case q.Model != "small":
 		http.Error(w, `{"error": "no such model"}`, http.StatusNotFound)
 	case r.URL.Path == "/v1/chat/completions":
-		w.Write([]byte(`{"choices": [{"message": {"role": "assistant", "content": "heard ` + q.Messages[0].Content + `"}}]}`))
+		w.Write([]byte(`{"choices": [{"message": {"role": "assistant", "content": "heard ` +
+			q.Messages[0].Content + `"}}]}`))
 	case !q.Echo || s.noEcho:
 		w.Write([]byte(`{"choices": [{"text": " four\nfive"}]}`))
 	default:
@@ -66,11 +67,13 @@ func (s *server) echo(prompt string) []byte {
 		if r == 'x' {
 			lp = -2
 		}
-		tokens, offsets, tops, lps = append(tokens, string(r)), append(offsets, i), append(tops, map[string]float64{"t": -1}), append(lps, &lp)
+		tokens, offsets, tops, lps = append(tokens, string(r)), append(offsets, i),
+			append(tops, map[string]float64{"t": -1}), append(lps, &lp)
 	}
 	lps[0], tops[0] = nil, nil
 	b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"text": prompt,
-		"logprobs": map[string]any{"tokens": tokens, "token_logprobs": lps, "top_logprobs": tops, "text_offset": offsets}}}})
+		"logprobs": map[string]any{"tokens": tokens, "token_logprobs": lps, "top_logprobs": tops,
+			"text_offset": offsets}}}})
 	return b
 }
 
@@ -132,11 +135,13 @@ func TestEndpointRefusesEcho(t *testing.T) {
 		return err
 	}
 	for _, status := range []int{400, 404, 422} {
-		if err := score(serve(t, &server{refuses: status})); !errors.Is(err, ErrCannot) || !strings.Contains(err.Error(), "echo is not supported") {
+		if err := score(serve(t, &server{refuses: status})); !errors.Is(err, ErrCannot) ||
+			!strings.Contains(err.Error(), "echo is not supported") {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
-	if err := score(serve(t, &server{longest: 14})); err == nil || errors.Is(err, ErrCannot) || !strings.Contains(err.Error(), "the prompt is too long") {
+	if err := score(serve(t, &server{longest: 14})); err == nil || errors.Is(err, ErrCannot) ||
+		!strings.Contains(err.Error(), "the prompt is too long") {
 		t.Errorf("a prompt that is too long: %v", err)
 	}
 	e := serve(t, &server{refuses: 400})
@@ -148,10 +153,15 @@ func TestEndpointRefusesEcho(t *testing.T) {
 
 // An answer without the text that was asked for is an error: it would be scored as a wrong answer.
 func TestEndpointWithoutText(t *testing.T) {
-	for reply, chat := range map[string]bool{`{"choices": [{"text": "x"}]}`: true, `{"choices": [{"message": {"content": "x"}}]}`: false, `{"choices": [{}]}`: false} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(reply)) }))
+	for reply, chat := range map[string]bool{`{"choices": [{"text": "x"}]}`: true,
+		`{"choices": [{"message": {"content": "x"}}]}`: false, `{"choices": [{}]}`: false} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Write([]byte(reply))
+		}))
 		e := &Endpoint{URL: s.URL, Model: "m", Chat: chat}
-		if got, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "a", MaxTokens: 1}}); err == nil || !strings.Contains(err.Error(), "its answer has no") {
+		if got, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "a", MaxTokens: 1}}); err == nil ||
+			!strings.Contains(err.Error(), "its answer has no") {
 			t.Errorf("%s: %q, %v", reply, got, err)
 		}
 		s.Close()
@@ -161,7 +171,8 @@ func TestEndpointWithoutText(t *testing.T) {
 func TestEndpointErrors(t *testing.T) {
 	e := serve(t, &server{})
 	e.Model = "large"
-	if _, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "a"}, {Prompt: "b"}}); err == nil || !strings.Contains(err.Error(), "404 Not Found: {\"error\": \"no such model\"}") {
+	if _, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "a"}, {Prompt: "b"}}); err == nil ||
+		!strings.Contains(err.Error(), "404 Not Found: {\"error\": \"no such model\"}") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -191,7 +202,8 @@ func TestEndpointReplies(t *testing.T) {
 			w.WriteHeader(x.status)
 			w.Write([]byte(x.body))
 		}))
-		_, err := (&Endpoint{URL: srv.URL, Model: "m"}).GenerateUntil(t.Context(), []Generation{{Prompt: "a", MaxTokens: 1}})
+		_, err := (&Endpoint{URL: srv.URL, Model: "m"}).GenerateUntil(t.Context(),
+			[]Generation{{Prompt: "a", MaxTokens: 1}})
 		srv.Close()
 		if err == nil || !strings.Contains(err.Error(), x.want) || calls != x.calls {
 			t.Errorf("%d %.20s: %v after %d calls", x.status, x.body, err, calls)
@@ -209,14 +221,17 @@ func TestEndpointReplies(t *testing.T) {
 		}
 	}
 	e := serve(t, &server{})
-	if got, err := e.Loglikelihood(t.Context(), []Continuation{{"ab", ""}}); err == nil || !strings.Contains(err.Error(), "no token of") {
+	if got, err := e.Loglikelihood(t.Context(), []Continuation{{"ab", ""}}); err == nil ||
+		!strings.Contains(err.Error(), "no token of") {
 		t.Errorf("of nothing: %+v, %v", got, err)
 	}
 	got, err := e.Losses(t.Context(), []string{"axa"})
-	if err != nil || len(got[0]) != 2 || got[0][0].Loss != 2 || got[0][1].Loss != 1 || got[0][0].Position != 1 || got[0][1].Position != 2 || got[0][0].ID == got[0][1].ID || got[0][0].ID < 0 {
+	if err != nil || len(got[0]) != 2 || got[0][0].Loss != 2 || got[0][1].Loss != 1 || got[0][0].Position != 1 ||
+		got[0][1].Position != 2 || got[0][0].ID == got[0][1].ID || got[0][0].ID < 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	text, err := e.GenerateUntil(t.Context(), []Generation{{Prompt: "p", MaxTokens: 3, Until: []string{"a", "b", "c", "d", "ou"}}})
+	text, err := e.GenerateUntil(t.Context(),
+		[]Generation{{Prompt: "p", MaxTokens: 3, Until: []string{"a", "b", "c", "d", "ou"}}})
 	if err != nil || text[0] != " f" {
 		t.Errorf("cut at a fifth stop: %q, %v", text, err)
 	}
@@ -239,13 +254,15 @@ func TestEndpointRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	written, echoed, chat := s.bodies[0], s.bodies[1], s.bodies[2]
-	if written.Prompt != "p" || len(written.Stop) != 4 || written.Stop[3] != "4" || written.Echo || written.Logprobs != 0 || written.MaxTokens != 3 || written.Messages != nil {
+	if written.Prompt != "p" || len(written.Stop) != 4 || written.Stop[3] != "4" || written.Echo ||
+		written.Logprobs != 0 || written.MaxTokens != 3 || written.Messages != nil {
 		t.Errorf("%+v", written)
 	}
 	if echoed.Prompt != "ab" || !echoed.Echo || echoed.Logprobs != 1 || echoed.MaxTokens != 0 || echoed.Stop != nil {
 		t.Errorf("%+v", echoed)
 	}
-	if chat.Prompt != "" || len(chat.Messages) != 1 || chat.Messages[0] != (message{"user", "q"}) || chat.MaxTokens != 9 || chat.Stop[0] != "1" {
+	if chat.Prompt != "" || len(chat.Messages) != 1 || chat.Messages[0] != (message{"user", "q"}) ||
+		chat.MaxTokens != 9 || chat.Stop[0] != "1" {
 		t.Errorf("%+v", chat)
 	}
 	if s.headers[0] != "Bearer secret" || s.headers[2] != "" {
@@ -267,15 +284,20 @@ func TestEndpointRequests(t *testing.T) {
 func TestEndpointEchoes(t *testing.T) {
 	const lists = `"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]`
 	for reply, can := range map[string]bool{
-		`"text": "abc", "logprobs": {` + lists + `}`: true, `"text": "abc", "logprobs": {` + lists + `, "top_logprobs": [null, {"b": -1}]}`: true,
-		`"text": "xbc", "logprobs": {` + lists + `}`: false, `"logprobs": {` + lists + `}`: false, `"text": null, "logprobs": {` + lists + `}`: false,
+		`"text": "abc", "logprobs": {` + lists + `}`: true, `"text": "abc", "logprobs": {` + lists +
+			`, "top_logprobs": [null, {"b": -1}]}`: true,
+		`"text": "xbc", "logprobs": {` + lists + `}`: false, `"logprobs": {` + lists + `}`: false,
+		`"text": null, "logprobs": {` + lists + `}`: false,
 		`"text": "abc"`: false, `"text": "abc", "logprobs": {}`: false,
 		`"text": "abc", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]}`:       false,
 		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1]}`:     false,
 		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1], "text_offset": [0, 1, 2]}`:      false,
 		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2, -3], "text_offset": [0, 1]}`: false,
 	} {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"choices": [{` + reply + `}]}`)) }))
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Write([]byte(`{"choices": [{` + reply + `}]}`))
+		}))
 		got, err := (&Endpoint{URL: srv.URL, Model: "m"}).Loglikelihood(t.Context(), []Continuation{{"a", "bc"}})
 		srv.Close()
 		if can && (err != nil || got[0] != Score{-3, 2, true}) || !can && !errors.Is(err, ErrCannot) {

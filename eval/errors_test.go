@@ -47,7 +47,8 @@ func TestErrorsPassOn(t *testing.T) {
 			return Share(t.Context(), one, []Task{plainTask(1)}, Options{Output: file}, 0, 1)
 		}, file},
 		"share of a wrong setting": {func() error {
-			return Share(t.Context(), one, []Task{plainTask(1)}, Options{Output: t.TempDir(), Set: map[string]string{"t.k": "x"}}, 0, 1)
+			return Share(t.Context(), one, []Task{plainTask(1)},
+				Options{Output: t.TempDir(), Set: map[string]string{"t.k": "x"}}, 0, 1)
 		}, "t: k=x: want a whole number of at most 1048576"},
 		"settings that no file can hold": {func() error {
 			return run(changed(1, func(j *Job) { j.Config["f"] = func() {} }), Options{})
@@ -116,7 +117,8 @@ func TestNobodyToPrepareFor(t *testing.T) {
 	task := plainTask(1)
 	task.Inside = true
 	task.Prepare = func(context.Context, *Plan) (*Job, error) { return nil, errors.New("prepared") }
-	ev, err := Run(t.Context(), []Target{target("m", "h", &knower{}), target("n", "i", &knower{})}, []Task{task, counting(1, new([]int))}, Options{})
+	ev, err := Run(t.Context(), []Target{target("m", "h", &knower{}), target("n", "i", &knower{})},
+		[]Task{task, counting(1, new([]int))}, Options{})
 	if err != nil || len(ev.Skipped) != 2 || ev.Skipped[1].Model != "n" || ev.Skipped[1].Task != "t" {
 		t.Errorf("%+v, %v", ev, err)
 	}
@@ -133,12 +135,16 @@ func (v *via) RoundTrip(r *http.Request) (*http.Response, error) {
 // Requests go through the caller's client and say what they hold. An answer that is no refusal of the echo is not asked
 // again without it.
 func TestEndpointClient(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "no JSON") }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "no JSON")
+	}))
 	defer srv.Close()
 	v := &via{}
 	e := &Endpoint{URL: srv.URL, Model: "m", Client: &http.Client{Transport: v}}
 	_, err := e.Losses(t.Context(), []string{"ab"})
-	if err == nil || errors.Is(err, ErrCannot) || len(v.seen) != 1 || v.seen[0].Header.Get("Content-Type") != "application/json" {
+	if err == nil || errors.Is(err, ErrCannot) || len(v.seen) != 1 ||
+		v.seen[0].Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%v after %d requests", err, len(v.seen))
 	}
 }
@@ -150,7 +156,8 @@ func TestPlain(t *testing.T) {
 		most int
 		want string
 	}{
-		{"a\nb\tc", 9, "a b c"}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"abcdefgh", 3, "abc…"}, {"é", 9, "é"}, {"a\x00b", 9, `a\x00b`}, {"", 3, ""},
+		{"a\nb\tc", 9, "a b c"}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"abcdefgh", 3, "abc…"}, {"é", 9, "é"},
+		{"a\x00b", 9, `a\x00b`}, {"", 3, ""},
 		{"a\xffb", 9, `a\ufffdb`}, {"a\u202eb", 12, `a\u202eb`}, {"日本語", 6, "日本…"},
 	} {
 		if got := plain(x.text, x.most); got != x.want {
@@ -165,8 +172,10 @@ func TestSettingWords(t *testing.T) {
 		def        any
 		text, want string
 	}{
-		{1, "x", "want a whole number of at most 1048576"}, {1.5, "x", "want a number"}, {true, "x", "want true or false"},
-		{[]int{1}, "1,x", "want whole numbers of at most 1048576 with commas between them"}, {[]int{1}, "1, 2 ,2", "it has 2 twice"},
+		{1, "x", "want a whole number of at most 1048576"}, {1.5, "x", "want a number"},
+		{true, "x", "want true or false"},
+		{[]int{1}, "1,x", "want whole numbers of at most 1048576 with commas between them"},
+		{[]int{1}, "1, 2 ,2", "it has 2 twice"},
 		{[]float64{1}, "1,x", "want numbers with commas between them"}, {[]string{"a"}, "", "want at least one"},
 	} {
 		if _, err := readSetting(x.def, x.text); err == nil || err.Error() != x.want {
@@ -179,7 +188,8 @@ func TestSettingWords(t *testing.T) {
 	o := Options{Set: map[string]string{"x.b": "1", "x.a": "1", "x.c": "1"}}
 	for range 10 {
 		err := o.CheckSettings([]Task{task, other})
-		if want := `setting "x.a" is unknown; the tasks asked for have g.k, t.k, u.k`; err == nil || err.Error() != want {
+		if want := `setting "x.a" is unknown; the tasks asked for have g.k, t.k, u.k`; err == nil ||
+			err.Error() != want {
 			t.Fatalf("%v, want %s", err, want)
 		}
 	}

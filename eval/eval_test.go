@@ -24,9 +24,10 @@ func subject(t testing.TB, d device.Device, arch string, context int) *Subject {
 func onArchs(t *testing.T, context int, f func(t *testing.T, s *Subject)) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
-	modeltest.EachArch(t, map[string]device.Device{"ref": ref.New(), "cpu": d}, func(t *testing.T, d device.Device, arch string) {
-		f(t, subject(t, d, arch, context))
-	})
+	modeltest.EachArch(t, map[string]device.Device{"ref": ref.New(), "cpu": d},
+		func(t *testing.T, d device.Device, arch string) {
+			f(t, subject(t, d, arch, context))
+		})
 }
 
 func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance }

@@ -13,7 +13,8 @@ func TestPairFromBothSides(t *testing.T) {
 	model := func(k int) *Result {
 		r := &Result{}
 		for i := range 9 {
-			r.Answers = append(r.Answers, Answer{ID: fmt.Sprint(i), Values: map[string]float64{"x": float64((i*i+3*k)%7) + 0.5*float64(k%3)}})
+			r.Answers = append(r.Answers, Answer{ID: fmt.Sprint(i),
+				Values: map[string]float64{"x": float64((i*i+3*k)%7) + 0.5*float64(k%3)}})
 		}
 		return r
 	}
@@ -30,7 +31,8 @@ func TestPairFromBothSides(t *testing.T) {
 		if !ok || !back || p.Diff == 0 || p.Seeds != n || q.Seeds != [2]int{n[1], n[0]} || p.N != 9 || q.N != 9 {
 			t.Fatalf("%v: %+v and %+v", n, p, q)
 		}
-		if !near(p.Diff, -q.Diff, 1e-12) || !near(p.Low, -q.High, 1e-9) || !near(p.High, -q.Low, 1e-9) || !near(p.StdErr, q.StdErr, 1e-12) || !near(p.P, q.P, 1e-9) {
+		if !near(p.Diff, -q.Diff, 1e-12) || !near(p.Low, -q.High, 1e-9) || !near(p.High, -q.Low, 1e-9) ||
+			!near(p.StdErr, q.StdErr, 1e-12) || !near(p.P, q.P, 1e-9) {
 			t.Errorf("%v: %+v, from the other side %+v", n, p, q)
 		}
 	}
@@ -83,12 +85,14 @@ func TestPrefixes(t *testing.T) {
 	for _, c := range []struct {
 		a, b []int32
 		want int
-	}{{nil, nil, 0}, {[]int32{1}, nil, 0}, {[]int32{1, 2}, []int32{1, 2, 3}, 2}, {[]int32{1, 2}, []int32{1, 2}, 2}, {[]int32{1, 9, 3}, []int32{1, 2, 3}, 1}, {[]int32{4}, []int32{5}, 0}} {
+	}{{nil, nil, 0}, {[]int32{1}, nil, 0}, {[]int32{1, 2}, []int32{1, 2, 3}, 2}, {[]int32{1, 2}, []int32{1, 2}, 2},
+		{[]int32{1, 9, 3}, []int32{1, 2, 3}, 1}, {[]int32{4}, []int32{5}, 0}} {
 		if commonPrefix(c.a, c.b) != c.want || commonPrefix(c.b, c.a) != c.want {
 			t.Errorf("%v and %v: %d and %d, want %d", c.a, c.b, commonPrefix(c.a, c.b), commonPrefix(c.b, c.a), c.want)
 		}
 	}
-	for i, options := range [][]string{{"new", "new york", "york"}, {"new york", "new", "york"}, {"york", "new york", "new"}} {
+	for i, options := range [][]string{{"new", "new york", "york"}, {"new york", "new", "york"},
+		{"york", "new york", "new"}} {
 		if got := BeginsWith("New York.", options); options[max(got, 0)] != "new york" {
 			t.Errorf("%d: %q is taken of %q", i, options[max(got, 0)], options)
 		}

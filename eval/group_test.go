@@ -9,16 +9,19 @@ import (
 // the group does not count, and a stand-in is not averaged with real sets.
 func TestGroupMeans(t *testing.T) {
 	result := func(task, metric string, v, e float64) Result {
-		return Result{Question: task, Task: task, Kind: task, Group: "g", Metrics: []Metric{{Name: metric, Mean: Mean{v, e, 10}, Better: Higher}}}
+		return Result{Question: task, Task: task, Kind: task, Group: "g",
+			Metrics: []Metric{{Name: metric, Mean: Mean{v, e, 10}, Better: Higher}}}
 	}
 	beside, stand := result("beside", "acc", 1, 0), result("standin_z", "acc", 1, 0)
 	beside.Beside, stand.Kind = true, "z"
 	none := result("none", "acc", 0, 0)
 	none.Metrics = nil
-	ev := &Evaluation{Models: []Judged{{Model: Model{Name: "a"}, Results: []Result{result("x", "acc", 0.2, 0.03), result("y", "acc_norm", 0.6, 0.04), beside, stand, none}}}}
+	ev := &Evaluation{Models: []Judged{{Model: Model{Name: "a"},
+		Results: []Result{result("x", "acc", 0.2, 0.03), result("y", "acc_norm", 0.6, 0.04), beside, stand, none}}}}
 	side := ev.Sides()[0]
 	got := ev.GroupMeans(&side)
-	if len(got) != 1 || len(got[0].Tasks) != 2 || !near(got[0].Metric.Value, 0.4, 1e-12) || !near(got[0].Metric.StdErr, 0.025, 1e-12) {
+	if len(got) != 1 || len(got[0].Tasks) != 2 || !near(got[0].Metric.Value, 0.4, 1e-12) ||
+		!near(got[0].Metric.StdErr, 0.025, 1e-12) {
 		t.Errorf("%+v", got)
 	}
 	// Tasks with different headlines have no common mean.
@@ -34,7 +37,8 @@ func TestModelsOfOneName(t *testing.T) {
 	of := func(precision, device, hash string) Judged {
 		return Judged{Model: Model{Name: "a", Group: "g", Precision: precision, Device: device, Hash: hash}}
 	}
-	e := &Evaluation{Models: []Judged{of("", "cpu", "012"), of("int8", "", "012"), of("", "cpu", "123456789"), of("", "", "")}}
+	e := &Evaluation{Models: []Judged{of("", "cpu", "012"), of("int8", "", "012"), of("", "cpu", "123456789"),
+		of("", "", "")}}
 	e.distinguish()
 	for i, want := range []string{" cpu 012", " int8", " cpu 12345678", ""} {
 		if m := &e.Models[i]; m.Name != "a"+want || m.Group != "g"+want {

@@ -10,7 +10,8 @@ import (
 
 // From tables: quantiles of Student's t.
 func TestStudentQuantile(t *testing.T) {
-	for _, c := range []struct{ df, want float64 }{{1, 12.7062}, {2, 4.30265}, {4, 2.77645}, {10, 2.22814}, {30, 2.04227}, {1e9, 1.95996}} {
+	for _, c := range []struct{ df, want float64 }{{1, 12.7062}, {2, 4.30265}, {4, 2.77645}, {10, 2.22814},
+		{30, 2.04227}, {1e9, 1.95996}} {
 		if got := StudentQuantile(0.975, c.df); !near(got, c.want, 1e-4) {
 			t.Errorf("%g degrees of freedom: %g, want %g", c.df, got, c.want)
 		}
@@ -22,7 +23,8 @@ func TestWilson(t *testing.T) {
 	for _, c := range []struct {
 		k, n      int
 		low, high float64
-	}{{81, 263, 0.2553, 0.3662}, {15, 148, 0.0624, 0.1605}, {0, 20, 0, 0.1611}, {1, 29, 0.0061, 0.1718}, {29, 29, 0.8830, 1}} {
+	}{{81, 263, 0.2553, 0.3662}, {15, 148, 0.0624, 0.1605}, {0, 20, 0, 0.1611}, {1, 29, 0.0061, 0.1718},
+		{29, 29, 0.8830, 1}} {
 		low, high := Wilson(c.k, c.n)
 		if !near(low, c.low, 6e-5) || !near(high, c.high, 6e-5) {
 			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", c.k, c.n, low, high, c.low, c.high)
@@ -58,7 +60,8 @@ func TestCoverage(t *testing.T) {
 		report(fmt.Sprintf("Wilson, n = %d", n), held)
 	}
 	// Standard deviations of: a training seed's effect, an item's difference between the groups, and the rest.
-	for _, dev := range [][3]float64{{0.01, 0.2, 0.3}, {0.02, 0.2, 0.3}, {0.05, 0.1, 0.3}, {0.1, 0.1, 0.3}, {0.06, 0.3, 0.1}} {
+	for _, dev := range [][3]float64{{0.01, 0.2, 0.3}, {0.02, 0.2, 0.3}, {0.05, 0.1, 0.3}, {0.1, 0.1, 0.3},
+		{0.06, 0.3, 0.1}} {
 		held, alone := 0, 0
 		for range trials {
 			both := crossed(g, 3, 200, dev)
@@ -73,7 +76,8 @@ func TestCoverage(t *testing.T) {
 		}
 		report(fmt.Sprintf("difference of two groups, 3 seeds × 200 items, deviations %v", dev), held)
 		report(fmt.Sprintf("mean of one group, 3 seeds × 200 items, deviations %v", dev), alone)
-		t.Logf("  percentiles of a bootstrap over seeds and items, for comparison: %.1f %%", bootstrapCoverage(g, 300, dev))
+		t.Logf("  percentiles of a bootstrap over seeds and items, for comparison: %.1f %%",
+			bootstrapCoverage(g, 300, dev))
 	}
 }
 
@@ -130,7 +134,8 @@ func bootstrapCoverage(g *rand.Rand, trials int, dev [3]float64) float64 {
 
 // By hand: p of 0.01, 0.03, 0.04 in one family become 0.03, 0.06, 0.06; none is above 1.
 func TestHolm(t *testing.T) {
-	e := &Evaluation{Models: []Judged{{Results: []Result{{Question: "q", Metrics: []Metric{{Name: "acc"}, {Name: "other"}}}}}}}
+	e := &Evaluation{Models: []Judged{{Results: []Result{{Question: "q",
+		Metrics: []Metric{{Name: "acc"}, {Name: "other"}}}}}}}
 	for _, p := range []float64{0.04, 0.01, 0.03} {
 		e.Paired = append(e.Paired, Paired{Question: "q", Metric: "acc", P: p})
 	}

@@ -72,8 +72,10 @@ func TestPairRefusesOtherUnits(t *testing.T) {
 	var a, b []Answer
 	for i := range 20 {
 		id := string(rune('a' + i))
-		a = append(a, Answer{ID: id, Values: map[string]float64{"loss": 2, "bits": 1}, Weights: map[string]float64{"loss": 100, "bits": 300}})
-		b = append(b, Answer{ID: id, Values: map[string]float64{"loss": 3, "bits": 1.1}, Weights: map[string]float64{"loss": 70, "bits": 300}})
+		a = append(a, Answer{ID: id, Values: map[string]float64{"loss": 2, "bits": 1},
+			Weights: map[string]float64{"loss": 100, "bits": 300}})
+		b = append(b, Answer{ID: id, Values: map[string]float64{"loss": 3, "bits": 1.1},
+			Weights: map[string]float64{"loss": 70, "bits": 300}})
 	}
 	if p, ok := pairOf(a, b, "loss", 1); ok {
 		t.Errorf("losses of two tokenizers were compared: %+v", p)
@@ -91,7 +93,8 @@ func TestPair(t *testing.T) {
 		{ID: "4", Values: map[string]float64{"y": 9}},
 	}
 	two := map[string]float64{"x": 2}
-	b := []Answer{{ID: "2", Values: map[string]float64{"x": 5}, Weights: two}, {ID: "1", Values: map[string]float64{"x": 2}, Weights: two}, {ID: "4", Values: map[string]float64{"x": 1}}}
+	b := []Answer{{ID: "2", Values: map[string]float64{"x": 5}, Weights: two},
+		{ID: "1", Values: map[string]float64{"x": 2}, Weights: two}, {ID: "4", Values: map[string]float64{"x": 1}}}
 	// 1: +1 over 2 units, 2: +3 over 2 units; 3 and 4 have no partner. Mean 2, residuals −2 and +2 of the sums: error √(8/2)/2 = 1.
 	got, ok := pairOf(a, b, "x", 1)
 	if !ok || got.N != 2 || got.Diff != 2 || !near(got.StdErr, 1, 1e-12) || got.P != 0.5 {
@@ -151,7 +154,8 @@ func TestGroupsOfEqualMeans(t *testing.T) {
 	model := func(shift float64) *Result {
 		r := &Result{}
 		for i := range 12 {
-			r.Answers = append(r.Answers, Answer{ID: string(rune('a' + i)), Values: map[string]float64{"x": float64(i%3) + shift}})
+			r.Answers = append(r.Answers, Answer{ID: string(rune('a' + i)),
+				Values: map[string]float64{"x": float64(i%3) + shift}})
 		}
 		return r
 	}

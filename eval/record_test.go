@@ -17,15 +17,18 @@ import (
 
 // plainTask is a task of n questions with every field set; question i scores 1 if it is even.
 func plainTask(n int) Task {
-	return Task{Name: "t", Group: "g", Place: 7, Version: 3, Shots: 2, Beside: true, Measures: []Measure{{Name: "x", Better: Lower, Label: "an x"}}, Settings: []Setting{{Key: "k", Default: 4}},
+	return Task{Name: "t", Group: "g", Place: 7, Version: 3, Shots: 2, Beside: true,
+		Measures: []Measure{{Name: "x", Better: Lower, Label: "an x"}}, Settings: []Setting{{Key: "k", Default: 4}},
 		Prepare: func(context.Context, *Plan) (*Job, error) {
-			j := &Job{Chunk: 1, Config: map[string]any{"source": "file"}, Floors: Floors{"x": {"chance": 0.25}, "late": {"copy": 0.5}}}
+			j := &Job{Chunk: 1, Config: map[string]any{"source": "file"},
+				Floors: Floors{"x": {"chance": 0.25}, "late": {"copy": 0.5}}}
 			for i := range n {
 				j.IDs = append(j.IDs, fmt.Sprint("q", i))
 			}
 			j.Ask = func(_ context.Context, _ LM, which []int) (out []Answer, _ error) {
 				for _, w := range which {
-					out = append(out, Answer{Values: map[string]float64{"x": float64(1 - w%2)}, Doc: map[string]any{"w": w}})
+					out = append(out, Answer{Values: map[string]float64{"x": float64(1 - w%2)},
+						Doc: map[string]any{"w": w}})
 				}
 				return out, nil
 			}
@@ -42,7 +45,8 @@ func plainTask(n int) Task {
 func TestResultAndHead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
 	m := Model{Name: "m", Group: "of", Hash: "h", Context: 64, Precision: "fp32", Device: "cpu", Run: "run", Tokens: 9}
-	opt := Options{Data: "sets", Seed: 5, Limit: 6, Shots: -1, Output: dir, Replicate: "again", Machine: "box", Commit: "c0"}
+	opt := Options{Data: "sets", Seed: 5, Limit: 6, Shots: -1, Output: dir, Replicate: "again",
+		Machine: "box", Commit: "c0"}
 	ev, err := Run(t.Context(), []Target{{Model: m, LM: &knower{}}}, []Task{plainTask(4)}, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -54,9 +58,12 @@ func TestResultAndHead(t *testing.T) {
 	question, low, high := r.Question, 0.0, 0.0
 	low, high = Wilson(2, 4)
 	r.Question, r.Seconds, r.Answers = "", 0, nil
-	x := Metric{Name: "x", Label: "an x", Mean: Mean{Value: 0.5, StdErr: r.Metrics[0].StdErr, N: 4}, Low: low, High: high, Better: Lower, Floors: map[string]float64{"chance": 0.25}}
-	late := Metric{Name: "late", Label: "later", Mean: Mean{Value: 2, N: 1}, Better: Higher, Floors: map[string]float64{"copy": 0.5}}
-	want := Result{Task: "t", Kind: "t", Group: "g", Beside: true, Place: 7, Version: 3, Shots: 2, Context: 64, Limit: 6, N: 4, Metrics: []Metric{x, late},
+	x := Metric{Name: "x", Label: "an x", Mean: Mean{Value: 0.5, StdErr: r.Metrics[0].StdErr, N: 4}, Low: low,
+		High: high, Better: Lower, Floors: map[string]float64{"chance": 0.25}}
+	late := Metric{Name: "late", Label: "later", Mean: Mean{Value: 2, N: 1}, Better: Higher,
+		Floors: map[string]float64{"copy": 0.5}}
+	want := Result{Task: "t", Kind: "t", Group: "g", Beside: true, Place: 7, Version: 3, Shots: 2, Context: 64,
+		Limit: 6, N: 4, Metrics: []Metric{x, late},
 		Config: map[string]any{"source": "file", "k": 4}, Detail: []byte(`"figure"`), Seed: 5, Replicate: "again"}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("result\n%+v\nwant\n%+v", r, want)
@@ -70,7 +77,9 @@ func TestResultAndHead(t *testing.T) {
 		t.Errorf("written at %v", h.Time)
 	}
 	h.Time = time.Time{}
-	head := Head{Model: m, Question: question, Task: "t", Version: 3, Shots: 2, Config: map[string]any{"source": "file", "k": 4.0}, Data: "sets", Seed: 5, Limit: 6, Samples: 4, Replicate: "again", Machine: "box", Commit: "c0"}
+	head := Head{Model: m, Question: question, Task: "t", Version: 3, Shots: 2,
+		Config: map[string]any{"source": "file", "k": 4.0}, Data: "sets", Seed: 5, Limit: 6, Samples: 4,
+		Replicate: "again", Machine: "box", Commit: "c0"}
 	if !reflect.DeepEqual(h, head) {
 		t.Errorf("head\n%+v\nwant\n%+v", h, head)
 	}
@@ -92,11 +101,13 @@ func TestTimeAndProgress(t *testing.T) {
 		}
 	}
 	var asked []int
-	if _, err := Run(t.Context(), []Target{target("n", "n", &failing{after: 1})}, []Task{counting(10, &asked)}, opt); err == nil {
+	if _, err := Run(t.Context(), []Target{target("n", "n", &failing{after: 1})}, []Task{counting(10, &asked)},
+		opt); err == nil {
 		t.Fatal("it does not fail")
 	}
 	seen = nil
-	if _, err := Run(t.Context(), []Target{target("n", "n", &knower{})}, []Task{counting(10, &asked)}, opt); err != nil {
+	if _, err := Run(t.Context(), []Target{target("n", "n", &knower{})}, []Task{counting(10, &asked)},
+		opt); err != nil {
 		t.Fatal(err)
 	}
 	if len(seen) != 2 || seen[0].Done != 4 || seen[1].Done != 8 || seen[0].Total != 10 {
@@ -182,10 +193,12 @@ func TestSkippedForOne(t *testing.T) {
 	for _, x := range ev.Skipped {
 		got = append(got, "not "+x.Model+" "+x.Task)
 	}
-	if want := "stub scores|ours looks|ours scores|not stub looks|not stub never|not ours never"; strings.Join(got, "|") != want {
+	if want := "stub scores|ours looks|ours scores|not stub looks|not stub never|not ours never"; strings.Join(got,
+		"|") != want {
 		t.Errorf("%s, want %s", strings.Join(got, "|"), want)
 	}
-	if _, err := Run(t.Context(), targets, []Task{never}, Options{}); err == nil || !strings.HasPrefix(err.Error(), "stub: never: cannot be asked this: never") {
+	if _, err := Run(t.Context(), targets, []Task{never}, Options{}); err == nil ||
+		!strings.HasPrefix(err.Error(), "stub: never: cannot be asked this: never") {
 		t.Errorf("%v", err)
 	}
 	bad := plainTask(2)
@@ -195,7 +208,8 @@ func TestSkippedForOne(t *testing.T) {
 		j.Finish = func(*Result) error { return errors.New("no figure") }
 		return j, err
 	}
-	if _, err := Run(t.Context(), targets[:1], []Task{bad}, Options{}); err == nil || err.Error() != "stub: t: no figure" {
+	if _, err := Run(t.Context(), targets[:1], []Task{bad}, Options{}); err == nil ||
+		err.Error() != "stub: t: no figure" {
 		t.Errorf("%v", err)
 	}
 }
@@ -210,8 +224,9 @@ func TestWhoseMistake(t *testing.T) {
 		task  Task
 		set   map[string]string
 		usage bool
-	}{{failing(os.ErrNotExist), nil, false}, {failing(BadSetting("too long")), nil, true}, {failing(fmt.Errorf("inner: %w", BadSetting("x"))), nil, true}, {none, nil, false}, {none, map[string]string{"t.x": "1"}, true},
-		{failing(&InputError{os.ErrInvalid, false}), nil, false}} {
+	}{{failing(os.ErrNotExist), nil, false}, {failing(BadSetting("too long")), nil, true},
+		{failing(fmt.Errorf("inner: %w", BadSetting("x"))), nil, true}, {none, nil, false},
+		{none, map[string]string{"t.x": "1"}, true}, {failing(&InputError{os.ErrInvalid, false}), nil, false}} {
 		_, err := Run(t.Context(), []Target{target("m", "h", &knower{})}, []Task{c.task}, Options{Set: c.set})
 		var in *InputError
 		if !errors.As(err, &in) || in.Usage != c.usage {

@@ -29,7 +29,8 @@ func counting(n int, asked *[]int) Task {
 				}
 				var out []Answer
 				for _, w := range which {
-					out = append(out, Answer{Values: map[string]float64{"acc": p.Float("scale") * float64(w%2)}, Doc: map[string]any{"w": w}})
+					out = append(out, Answer{Values: map[string]float64{"acc": p.Float("scale") * float64(w%2)},
+						Doc: map[string]any{"w": w}})
 				}
 				return out, nil
 			}
@@ -109,7 +110,8 @@ func TestRunResumes(t *testing.T) {
 		t.Errorf("asked %v, want the rest %v", asked, want)
 	}
 	r := ev.Models[0].Results[0]
-	if m := r.Metrics[0]; m.Value != 0.5 || m.N != 10 || m.Floors["chance"] != 0.5 || r.Metrics[1].Value != 1 || r.N != 10 || string(r.Detail) != "[1]" {
+	if m := r.Metrics[0]; m.Value != 0.5 || m.N != 10 || m.Floors["chance"] != 0.5 || r.Metrics[1].Value != 1 ||
+		r.N != 10 || string(r.Detail) != "[1]" {
 		t.Errorf("%+v", r)
 	}
 	if ev, err := run(9, "k", nil); err != nil || len(asked) > 0 || ev.Models[0].Results[0].Metrics[0].Value != 0.5 {
@@ -146,7 +148,8 @@ func TestRunResumes(t *testing.T) {
 	timed.Timed = true
 	task = timed
 	for _, threads := range []int{1, 2} {
-		if _, err := run(9, "timed", func(_ *Options, m *Target) { m.Threads = threads }); err != nil || len(asked) != 10 {
+		if _, err := run(9, "timed", func(_ *Options, m *Target) { m.Threads = threads }); err != nil ||
+			len(asked) != 10 {
 			t.Errorf("a timed task on %d threads: asked %v, %v", threads, asked, err)
 		}
 	}
@@ -172,7 +175,8 @@ func TestLogSamplesWithoutDocs(t *testing.T) {
 	opt := Options{Shots: -1, Output: t.TempDir(), LogSamples: true}
 	for _, want := range []int{6, 0} {
 		asked = nil
-		if _, err := Run(context.Background(), []Target{target("a", "a", &knower{})}, []Task{task}, opt); err != nil || len(asked) != want {
+		if _, err := Run(context.Background(), []Target{target("a", "a", &knower{})}, []Task{task}, opt); err != nil ||
+			len(asked) != want {
 			t.Errorf("asked %v, %v; want %d", asked, err, want)
 		}
 	}
@@ -225,7 +229,9 @@ func TestRunLeaves(t *testing.T) {
 		t.Errorf("another model without a hash: asked %v", asked)
 	}
 	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "rows-0.jsonl"), []byte(strings.Replace(text, `"id":"q3","values":{"acc":1`, `"id":"q3","values":{"acc":8`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "rows-0.jsonl"),
+		[]byte(strings.Replace(text, `"id":"q3","values":{"acc":1`, `"id":"q3","values":{"acc":8`, 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	right = 7 // 5 right answers, and one that counts seven times
@@ -249,7 +255,11 @@ func TestInterruptedPreparation(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		task := changed(1, func(*Job) { cancel() })
 		if prepare := task.Prepare; notices {
-			task.Prepare = func(ctx context.Context, p *Plan) (*Job, error) { j, _ := prepare(ctx, p); return j, ctx.Err() }
+			task.Prepare = func(ctx context.Context, p *Plan) (*Job, error) {
+				j,
+					_ := prepare(ctx, p)
+				return j, ctx.Err()
+			}
 		}
 		_, err := Run(ctx, []Target{target("m", "h", &knower{})}, []Task{task}, Options{})
 		var in *InputError
@@ -273,14 +283,16 @@ func TestRunRefuses(t *testing.T) {
 		set     map[string]string
 		want    string
 	}{
-		"no model":        {nil, []Task{empty}, nil, "needs a model"},
-		"no task":         {good, nil, nil, "needs a model and a task"},
-		"same name":       {append(good, good...), []Task{counting(3, &asked)}, nil, "two models have the name a"},
-		"looking inside":  {good, []Task{inside}, nil, "looks into the model"},
-		"same ids":        {good, []Task{twice}, nil, `two samples have the id "x"`},
-		"empty set":       {good, []Task{empty}, nil, "counting: there is nothing to ask"},
-		"unknown setting": {good, []Task{counting(3, &asked)}, map[string]string{"counting.scal": "1"}, `"counting.scal" is unknown; the tasks asked for have counting.scale`},
-		"bad setting":     {good, []Task{counting(3, &asked)}, map[string]string{"counting.scale": "x"}, "counting: scale=x: want a number"},
+		"no model":       {nil, []Task{empty}, nil, "needs a model"},
+		"no task":        {good, nil, nil, "needs a model and a task"},
+		"same name":      {append(good, good...), []Task{counting(3, &asked)}, nil, "two models have the name a"},
+		"looking inside": {good, []Task{inside}, nil, "looks into the model"},
+		"same ids":       {good, []Task{twice}, nil, `two samples have the id "x"`},
+		"empty set":      {good, []Task{empty}, nil, "counting: there is nothing to ask"},
+		"unknown setting": {good, []Task{counting(3, &asked)}, map[string]string{"counting.scal": "1"},
+			`"counting.scal" is unknown; the tasks asked for have counting.scale`},
+		"bad setting": {good, []Task{counting(3, &asked)}, map[string]string{"counting.scale": "x"},
+			"counting: scale=x: want a number"},
 	} {
 		_, err := Run(context.Background(), c.targets, c.tasks, Options{Set: c.set})
 		var input *InputError
@@ -306,7 +318,8 @@ func TestWith(t *testing.T) {
 	if len(q) != 2 || q[0].Metrics[0].Value != 0.5 || q[1].Metrics[0].Value != 1.5 {
 		t.Errorf("%d questions: %+v", len(q), q)
 	}
-	ev, err = Run(context.Background(), []Target{target("a", "", &knower{})}, tasks[1:], Options{Shots: -1, Set: map[string]string{"counting.scale": "5"}})
+	ev, err = Run(context.Background(), []Target{target("a", "", &knower{})}, tasks[1:],
+		Options{Shots: -1, Set: map[string]string{"counting.scale": "5"}})
 	if err != nil || ev.Models[0].Results[0].Metrics[0].Value != 2.5 {
 		t.Errorf("%+v, %v", ev, err)
 	}

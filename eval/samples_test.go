@@ -39,7 +39,8 @@ func TestMatthewsOfOtherClasses(t *testing.T) {
 	gold, said := []int{0, 1, 0, 1, 1}, []int{0, 3, 0, 1, 3}
 	got := Matthews(gold, said)
 	// c = 3 of 5; Σ p·g = 4+3, Σ p² = 4+1+4, Σ g² = 4+9.
-	if want := (3*5 - 7) / math.Sqrt((25-9)*(25-13)); !near(got, want, 1e-12) || !near(Matthews(said, gold), want, 1e-12) {
+	if want := (3*5 - 7) / math.Sqrt((25-9)*(25-13)); !near(got, want, 1e-12) ||
+		!near(Matthews(said, gold), want, 1e-12) {
 		t.Errorf("%g and %g, want %g", got, Matthews(said, gold), want)
 	}
 }
@@ -47,7 +48,8 @@ func TestMatthewsOfOtherClasses(t *testing.T) {
 // Of two cells of one model the later names its run and tokens, if it knows them.
 func TestAssembleKeepsTheLastRun(t *testing.T) {
 	cell := func(question, run string, tokens int64) *Cell {
-		return &Cell{Head: Head{Model: Model{Name: "m", Hash: "h", Run: run, Tokens: tokens}}, Result: &Result{Question: question, Task: "t"}}
+		return &Cell{Head: Head{Model: Model{Name: "m", Hash: "h", Run: run, Tokens: tokens}},
+			Result: &Result{Question: question, Task: "t"}}
 	}
 	e := Assemble([]*Cell{cell("a", "first", 1), cell("b", "second", 2), cell("c", "", 0)})
 	if len(e.Models) != 1 || e.Models[0].Run != "second" || e.Models[0].Tokens != 2 || len(e.Models[0].Results) != 3 {
@@ -66,12 +68,14 @@ func TestMeasureOfSeveral(t *testing.T) {
 		context int
 		first   *Subject
 	}{
-		{[]Target{stub, with(40, a), with(60, b)}, 40, a}, {[]Target{with(60, b), stub, with(70, a)}, 50, b}, {[]Target{stub}, 50, nil},
+		{[]Target{stub, with(40, a), with(60, b)}, 40, a}, {[]Target{with(60, b), stub, with(70, a)}, 50, b},
+		{[]Target{stub}, 50, nil},
 	} {
 		var o Options
 		o.Measure(x.targets)
 		p := newPlanOf(t, &o)
-		if p.Context != x.context || (x.first == nil) != (p.Tokens == nil) || x.first != nil && p.Tokens != x.first.Tokenizer {
+		if p.Context != x.context || (x.first == nil) != (p.Tokens == nil) || x.first != nil &&
+			p.Tokens != x.first.Tokenizer {
 			t.Errorf("context %d, tokenizer %p", p.Context, p.Tokens)
 		}
 		if want := map[bool]int{true: 2, false: 6}[x.first == nil]; p.Count("12345") != want {

@@ -25,7 +25,8 @@ func curveOf(name string, e, a, alpha, noise float64, g *rand.Rand, xs ...float6
 var fewSizes = []float64{1e6, 2e6, 4e6, 8e6, 1.6e7, 3.2e7}
 
 func TestScalingRecoversCurve(t *testing.T) {
-	for _, want := range []ScalingCurve{{E: 2.8, A: 120, Alpha: 0.4}, {E: 0.5, A: 9, Alpha: 0.1}, {E: 1, A: 3e5, Alpha: 1.1}} {
+	for _, want := range []ScalingCurve{{E: 2.8, A: 120, Alpha: 0.4}, {E: 0.5, A: 9, Alpha: 0.1},
+		{E: 1, A: 3e5, Alpha: 1.1}} {
 		c := curveOf("a", want.E, want.A, want.Alpha, 0, nil, fewSizes...)
 		if err := c.fit(); err != nil {
 			t.Fatal(err)
@@ -81,8 +82,8 @@ func TestScalingIsLeastSquares(t *testing.T) {
 			t.Errorf("E = %g: %+v, squares of %g", e, c, best)
 		}
 		for _, by := range []float64{-0.02, 0.02} {
-			for what, other := range map[string]float64{"E": squares(max(0, c.E+by), c.A, c.Alpha), "A": squares(c.E, c.A*(1+by), c.Alpha),
-				"alpha": squares(c.E, c.A, c.Alpha*(1+by))} {
+			for what, other := range map[string]float64{"E": squares(max(0, c.E+by), c.A, c.Alpha),
+				"A": squares(c.E, c.A*(1+by), c.Alpha), "alpha": squares(c.E, c.A, c.Alpha*(1+by))} {
 				if other < best {
 					t.Errorf("E = %g: another %s gives squares of %g, less than %g", e, what, other, best)
 				}
@@ -95,7 +96,8 @@ func TestScalingIsLeastSquares(t *testing.T) {
 func TestScalingInverse(t *testing.T) {
 	for _, c := range []struct {
 		alpha, loss, want float64
-	}{{1, 4, 1}, {0.5, 2.5, 16}, {2, 1.02, 10}, {1, 1, 0}, {1, 0, 0}, {0.5, -3, 0}, {0.01, 1.000001, 0}, {1, math.NaN(), 0}} {
+	}{{1, 4, 1}, {0.5, 2.5, 16}, {2, 1.02, 10}, {1, 1, 0}, {1, 0, 0}, {0.5, -3, 0}, {0.01, 1.000001, 0},
+		{1, math.NaN(), 0}} {
 		curve := ScalingCurve{E: 1, A: 2, Alpha: c.alpha}
 		if c.alpha == 1 {
 			curve.A = 3
@@ -145,7 +147,8 @@ func TestDrawnErrors(t *testing.T) {
 				squares += y.RMS * y.RMS / draws
 			}
 			if !near(math.Sqrt(squares)/c.RMS, 1, 0.15) || d.wide < 1.05 {
-				t.Errorf("%d points, ρ = %g: residuals of %g, want %g (errors are %g times as wide)", n, rho, math.Sqrt(squares), c.RMS, d.wide)
+				t.Errorf("%d points, ρ = %g: residuals of %g, want %g (errors are %g times as wide)", n, rho,
+					math.Sqrt(squares), c.RMS, d.wide)
 			}
 		}
 	}
@@ -155,11 +158,13 @@ func TestDrawnErrors(t *testing.T) {
 func TestScalingRatio(t *testing.T) {
 	const alpha, ratio = 0.35, 0.6
 	exact := func(name string, a float64) ScalingCurve { return curveOf(name, 2, a, alpha, 0, nil, fewSizes...) }
-	r, err := Scaling("parameters", []ScalingCurve{exact("base", 100), exact("other", 100*math.Pow(ratio, alpha))}, 0, 1)
+	r, err := Scaling("parameters", []ScalingCurve{exact("base", 100), exact("other", 100*math.Pow(ratio, alpha))}, 0,
+		1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Matches[0]; !near(m.Ratio, ratio, 1e-3) || m.At != 3.2e7 || !near(m.Low, ratio, 1e-2) || !near(m.High, ratio, 1e-2) {
+	if m := r.Matches[0]; !near(m.Ratio, ratio, 1e-3) || m.At != 3.2e7 || !near(m.Low, ratio, 1e-2) ||
+		!near(m.High, ratio, 1e-2) {
 		t.Errorf("%+v", m)
 	}
 	// With noise, about 95 of 100 intervals hold the true ratio.
@@ -194,7 +199,8 @@ func TestScalingRefuses(t *testing.T) {
 		"does not fall":         {point(1, 2), point(2, 2.5), point(4, 2.1)},
 		"loss does not fall":    {point(4, 2), point(2, 1.5), point(1, 2)},
 	} {
-		if _, err := Scaling("tokens", []ScalingCurve{{Name: "a", Points: points}}, 0, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Scaling("tokens", []ScalingCurve{{Name: "a", Points: points}}, 0, 1); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -226,20 +232,24 @@ func TestScalingAtThePapersPoint(t *testing.T) {
 		at, want   float64
 		base, diff ScalingCurve
 	}{
-		{"tokens", 160e9, 251e9, of("t", tokens, []float64{2.947, 2.689, 2.618, 2.580, 2.555, 2.540, 2.544, 2.510, 2.508}),
+		{"tokens", 160e9, 251e9, of("t", tokens,
+			[]float64{2.947, 2.689, 2.618, 2.580, 2.555, 2.540, 2.544, 2.510, 2.508}),
 			of("d", tokens, []float64{2.855, 2.636, 2.573, 2.535, 2.518, 2.510, 2.490, 2.478, 2.474})},
-		{"parameters", 6.8365e9, 11e9, of("t", sizes, []float64{3.170, 3.087, 3.003, 2.961, 2.899}), of("d", sizes, []float64{3.138, 3.062, 2.977, 2.934, 2.872})},
+		{"parameters", 6.8365e9, 11e9, of("t", sizes, []float64{3.170, 3.087, 3.003, 2.961, 2.899}),
+			of("d", sizes, []float64{3.138, 3.062, 2.977, 2.934, 2.872})},
 	} {
 		r, err := Scaling(x.by, []ScalingCurve{x.base, x.diff}, x.at, 1)
 		if err != nil || len(r.Matches) != 1 {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if m := r.Matches[0]; m.Needs != x.at || !near(m.At/x.want, 1, 0.02) || !near(m.Ratio, x.at/m.At, 1e-12) || !(m.Low < m.Ratio && m.Ratio < m.High) {
+		if m := r.Matches[0]; m.Needs != x.at || !near(m.At/x.want, 1, 0.02) || !near(m.Ratio, x.at/m.At, 1e-12) ||
+			!(m.Low < m.Ratio && m.Ratio < m.High) {
 			t.Errorf("%s: %+v, want %g", x.by, m, x.want)
 		}
 	}
 	for _, at := range []float64{-1, math.Inf(1), math.NaN()} {
-		if _, err := Scaling("tokens", []ScalingCurve{curveOf("a", 1, 100, 0.35, 0, nil, fewSizes...)}, at, 1); err == nil {
+		if _, err := Scaling("tokens", []ScalingCurve{curveOf("a", 1, 100, 0.35, 0, nil, fewSizes...)}, at,
+			1); err == nil {
 			t.Errorf("at %g: no error", at)
 		}
 	}
@@ -285,7 +295,8 @@ func TestScalingRespectsCorrelation(t *testing.T) {
 		trials = 20
 	}
 	aware, naive := scalingCoverage(t, "tokens", 0.7, 24, trials), scalingCoverage(t, "parameters", 0.7, 24, trials)
-	t.Logf("of 95 %% intervals %.0f %% hold the truth, %.0f %% where errors are taken for independent", 100*aware, 100*naive)
+	t.Logf("of 95 %% intervals %.0f %% hold the truth, %.0f %% where errors are taken for independent",
+		100*aware, 100*naive)
 	if aware < 0.85 || naive > aware-0.1 {
 		t.Errorf("coverage %g, and %g without the correlation", aware, naive)
 	}

@@ -64,23 +64,29 @@ func TestReadSet(t *testing.T) {
 		want  []quizRow
 		err   string
 	}{
-		{"a/plain", 0, []quizRow{{"1"}, {"2"}, {"3"}}, ""}, {"a/plain", 2, []quizRow{{"1"}, {"2"}}, ""}, {"a/plain", 9, []quizRow{{"1"}, {"2"}, {"3"}}, ""},
-		{"small", 0, []quizRow{{"z"}}, ""}, {"bad", 0, nil, "line 2: "}, {"blank", 0, nil, `line 2: field "Q" is missing or empty`}, {"bad", 1, []quizRow{{"1"}}, ""},
-		{"none", 0, nil, "the set is empty"}, {"other", 0, nil, "has no other (looked for other.jsonl.zst, other.jsonl.gz, other.jsonl)"},
+		{"a/plain", 0, []quizRow{{"1"}, {"2"}, {"3"}}, ""}, {"a/plain", 2, []quizRow{{"1"}, {"2"}}, ""},
+		{"a/plain", 9, []quizRow{{"1"}, {"2"}, {"3"}}, ""},
+		{"small", 0, []quizRow{{"z"}}, ""}, {"bad", 0, nil, "line 2: "},
+		{"blank", 0, nil, `line 2: field "Q" is missing or empty`}, {"bad", 1, []quizRow{{"1"}}, ""},
+		{"none", 0, nil, "the set is empty"},
+		{"other", 0, nil, "has no other (looked for other.jsonl.zst, other.jsonl.gz, other.jsonl)"},
 	} {
 		got, err := ReadSet[quizRow](ctx, p, x.name, x.limit)
-		if !slices.Equal(got, x.want) || (err == nil) != (x.err == "") || err != nil && !strings.Contains(err.Error(), x.err) {
+		if !slices.Equal(got, x.want) || (err == nil) != (x.err == "") || err != nil &&
+			!strings.Contains(err.Error(), x.err) {
 			t.Errorf("%s, %d: %v, %v; want %v, %q", x.name, x.limit, got, err, x.want, x.err)
 		}
 	}
 	stop()
-	if _, err := ReadSet[quizRow](ctx, newPlan(t, &Task{Name: "x"}, Options{Data: dir}), "a/plain", 0); !errors.Is(err, context.Canceled) {
+	if _, err := ReadSet[quizRow](ctx, newPlan(t, &Task{Name: "x"}, Options{Data: dir}), "a/plain", 0); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if p.Source("f") != "f" || newPlan(t, &Task{Name: "x"}, Options{}).Source("f") != StandIn {
 		t.Error("the source is not the file, or not the stand-in")
 	}
-	if err := Missing("a", "x", "b", "", "c", ""); err == nil || !strings.Contains(err.Error(), `"b"`) || Missing("a", "x") != nil || Missing() != nil {
+	if err := Missing("a", "x", "b", "", "c", ""); err == nil || !strings.Contains(err.Error(), `"b"`) ||
+		Missing("a", "x") != nil || Missing() != nil {
 		t.Error(err)
 	}
 }
@@ -103,7 +109,8 @@ func TestUses(t *testing.T) {
 		return p.dataHash()
 	}
 	a, b := hash("one", "two"), hash("two", "one")
-	if !slices.Equal(a, hash("one", "two")) || slices.Equal(a, b) || len(a) != 2 || a[0] != b[1] || slices.Equal(a, hash("one", "twp")) {
+	if !slices.Equal(a, hash("one", "two")) || slices.Equal(a, b) || len(a) != 2 || a[0] != b[1] ||
+		slices.Equal(a, hash("one", "twp")) {
 		t.Errorf("%q, %q", a, b)
 	}
 	p := newPlan(t, &Task{Name: "x"}, Options{})
@@ -135,8 +142,10 @@ func TestEverySetting(t *testing.T) {
 		good, bad string
 		want      any
 	}{
-		{1, " 7 ", "x", 7}, {1, "1048576", "1048577", 1048576}, {1, "-1048576", "-1048577", -1048576}, {1.5, " 2.5", "NaN", 2.5}, {1.5, "-1e9", "Inf", -1e9},
-		{false, "true", "maybe", true}, {[]int{1}, "3, 4", "3,x", []int{3, 4}}, {[]int{1}, "3", "3,3", []int{3}}, {[]float64{1}, "0.5,2", "0.5,,2", []float64{0.5, 2}},
+		{1, " 7 ", "x", 7}, {1, "1048576", "1048577", 1048576}, {1, "-1048576", "-1048577", -1048576},
+		{1.5, " 2.5", "NaN", 2.5}, {1.5, "-1e9", "Inf", -1e9},
+		{false, "true", "maybe", true}, {[]int{1}, "3, 4", "3,x", []int{3, 4}}, {[]int{1}, "3", "3,3", []int{3}},
+		{[]float64{1}, "0.5,2", "0.5,,2", []float64{0.5, 2}},
 		{[]string{"a"}, "b,c", "b,b", []string{"b", "c"}}, {"a", "any, thing", "", "any, thing"},
 	} {
 		s := Setting{Key: "k", Default: x.def}
@@ -156,7 +165,8 @@ func TestEverySetting(t *testing.T) {
 			t.Errorf("default %v, want %v", p.Values["k"], x.def)
 		}
 	}
-	task := &Task{Name: "t", Group: "g", Shots: 3, Settings: []Setting{{Key: "k", Default: 1}}, preset: map[string]string{"k": "2"}}
+	task := &Task{Name: "t", Group: "g", Shots: 3, Settings: []Setting{{Key: "k", Default: 1}},
+		preset: map[string]string{"k": "2"}}
 	for want, set := range map[int]map[string]string{2: {}, 3: {"g.k": "3"}, 4: {"g.k": "3", "t.k": "4"}} {
 		if p := newPlan(t, task, Options{Set: set}); p.Int("k") != want {
 			t.Errorf("%v: %d, want %d", set, p.Int("k"), want)
@@ -199,7 +209,8 @@ func TestShare(t *testing.T) {
 	opt := Options{Output: dir, Shots: -1}
 	for rank := range 3 {
 		asked = nil
-		if err := Share(context.Background(), []Target{target("m", "h", &knower{})}, []Task{task, timed}, opt, rank, 3); err != nil {
+		if err := Share(context.Background(), []Target{target("m", "h", &knower{})}, []Task{task, timed}, opt, rank,
+			3); err != nil {
 			t.Fatal(err)
 		}
 		var want []int
@@ -218,24 +229,28 @@ func TestShare(t *testing.T) {
 	if m, ok := ev.Models[0].Results[0].Metric("acc"); !ok || m.Value != 0.5 || m.N != 10 {
 		t.Errorf("%+v", m)
 	}
-	if err := Share(context.Background(), []Target{target("m", "h", &knower{})}, []Task{task}, Options{Shots: -1}, 0, 1); err == nil {
+	if err := Share(context.Background(), []Target{target("m", "h", &knower{})}, []Task{task}, Options{Shots: -1}, 0,
+		1); err == nil {
 		t.Error("without a store")
 	}
 	stop := &failing{after: 0}
-	if err := Share(context.Background(), []Target{target("m", "other", stop)}, []Task{task}, opt, 0, 3); err == nil || !strings.Contains(err.Error(), "m: counting: ") {
+	if err := Share(context.Background(), []Target{target("m", "other", stop)}, []Task{task}, opt, 0, 3); err == nil ||
+		!strings.Contains(err.Error(), "m: counting: ") {
 		t.Errorf("a model that fails: %v", err)
 	}
 }
 
 // Intervals at their edges.
 func TestIntervalEdges(t *testing.T) {
-	for _, x := range []struct{ k, n, low, high float64 }{{0, 0, 0, 1}, {0, 10, 0, 0.27753}, {10, 10, 0.72247, 1}, {5, 10, 0.23659, 0.76341}} {
+	for _, x := range []struct{ k, n, low, high float64 }{{0, 0, 0, 1}, {0, 10, 0, 0.27753}, {10, 10, 0.72247, 1},
+		{5, 10, 0.23659, 0.76341}} {
 		if low, high := Wilson(int(x.k), int(x.n)); !near(low, x.low, 1e-5) || !near(high, x.high, 1e-5) {
 			t.Errorf("%g of %g: %g to %g", x.k, x.n, low, high)
 		}
 	}
 	for _, df := range []float64{1, 2, 30} {
-		if a, b := StudentQuantile(0.025, df), StudentQuantile(0.975, df); !near(a, -b, 1e-9) || b <= 1.95 || StudentQuantile(0.5, df) > 1e-6 {
+		if a, b := StudentQuantile(0.025, df), StudentQuantile(0.975, df); !near(a, -b, 1e-9) || b <= 1.95 ||
+			StudentQuantile(0.5, df) > 1e-6 {
 			t.Errorf("%g degrees: %g and %g", df, a, b)
 		}
 	}
@@ -245,7 +260,8 @@ func TestIntervalEdges(t *testing.T) {
 	for _, x := range []struct {
 		m         Mean
 		low, high float64
-	}{{Mean{3, 1, 1}, 0, 0}, {Mean{3, 0, 9}, 0, 0}, {Mean{3, 1, 2}, 3 - 12.7062, 3 + 12.7062}, {Mean{-2, 0.5, 31}, -2 - 0.5*2.04227, -2 + 0.5*2.04227}} {
+	}{{Mean{3, 1, 1}, 0, 0}, {Mean{3, 0, 9}, 0, 0}, {Mean{3, 1, 2}, 3 - 12.7062, 3 + 12.7062},
+		{Mean{-2, 0.5, 31}, -2 - 0.5*2.04227, -2 + 0.5*2.04227}} {
 		r := &Result{}
 		r.Add("x", "", Higher, x.m)
 		if m := r.Metrics[0]; !near(m.Low, x.low, 1e-4) || !near(m.High, x.high, 1e-4) {

@@ -22,7 +22,8 @@ func TestSettingsAreBounded(t *testing.T) {
 
 // An entry of a list that is there twice would be asked twice and count twice.
 func TestSettingsRepeat(t *testing.T) {
-	for text, def := range map[string]any{"4,8,4": []int{1}, "0.5,0.25,0.50": []float64{1}, "typos,drop,typos": []string{""}} {
+	for text, def := range map[string]any{"4,8,4": []int{1}, "0.5,0.25,0.50": []float64{1},
+		"typos,drop,typos": []string{""}} {
 		if _, err := readSetting(def, text); err == nil || !strings.HasSuffix(err.Error(), "twice") {
 			t.Errorf("%T of %s: %v", def, text, err)
 		}

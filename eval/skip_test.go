@@ -13,11 +13,12 @@ import (
 
 // taskOf is a task of one question that asks in some way.
 func taskOf(name string, inside bool, ask func(ctx context.Context, lm LM) error) Task {
-	return Task{Name: name, Version: 1, Inside: inside, Measures: []Measure{{Name: "n"}}, Prepare: func(context.Context, *Plan) (*Job, error) {
-		return &Job{IDs: []string{"0"}, Ask: func(ctx context.Context, lm LM, _ []int) ([]Answer, error) {
-			return []Answer{{Values: map[string]float64{"n": 1}}}, ask(ctx, lm)
-		}}, nil
-	}}
+	return Task{Name: name, Version: 1, Inside: inside, Measures: []Measure{{Name: "n"}},
+		Prepare: func(context.Context, *Plan) (*Job, error) {
+			return &Job{IDs: []string{"0"}, Ask: func(ctx context.Context, lm LM, _ []int) ([]Answer, error) {
+				return []Answer{{Values: map[string]float64{"n": 1}}}, ask(ctx, lm)
+			}}, nil
+		}}
 }
 
 // What an endpoint cannot do is skipped and named, the rest is asked; where nothing is left, the call reports why.
@@ -31,7 +32,8 @@ func TestSkipped(t *testing.T) {
 		return err
 	})
 	looks := taskOf("looks", true, func(context.Context, LM) error { return nil })
-	for name, s := range map[string]*server{"completions without echo": {noEcho: true}, "completions that refuse echo": {refuses: 400}, "chat": {}} {
+	for name, s := range map[string]*server{"completions without echo": {noEcho: true},
+		"completions that refuse echo": {refuses: 400}, "chat": {}} {
 		e := serve(t, s)
 		e.Chat = name == "chat"
 		target := Target{Model: Model{Name: "e", Context: 64}, LM: e}
@@ -47,11 +49,13 @@ func TestSkipped(t *testing.T) {
 				t.Errorf("%s: %s: %s", name, x.Task, x.Why)
 			}
 		}
-		if got := strings.Join(skipped, ", "); got != "e looks, e scores" && got != "e scores, e looks" || len(ev.Models[0].Results) != 1 {
+		if got := strings.Join(skipped, ", "); got != "e looks, e scores" && got != "e scores, e looks" ||
+			len(ev.Models[0].Results) != 1 {
 			t.Errorf("%s: skipped %s, %d results", name, got, len(ev.Models[0].Results))
 		}
 		var input *InputError
-		if _, err := Run(context.Background(), []Target{target}, []Task{scores, looks}, Options{}); !errors.As(err, &input) || !input.Usage {
+		if _, err := Run(context.Background(), []Target{target}, []Task{scores, looks}, Options{}); !errors.As(err,
+			&input) || !input.Usage {
 			t.Errorf("%s: nothing is left, and the error is %v", name, err)
 		}
 	}
@@ -73,7 +77,8 @@ func TestEndpointConcurrency(t *testing.T) {
 			now.Add(-1)
 			w.Write([]byte(`{"choices": [{"text": "x"}]}`))
 		}))
-		_, err := (&Endpoint{URL: srv.URL, Model: "m", Parallel: parallel}).GenerateUntil(context.Background(), make([]Generation, 9))
+		_, err := (&Endpoint{URL: srv.URL, Model: "m", Parallel: parallel}).GenerateUntil(context.Background(),
+			make([]Generation, 9))
 		srv.Close()
 		if err != nil || int(most.Load()) != parallel {
 			t.Errorf("%d requests at a time, want %d; %v", most.Load(), parallel, err)

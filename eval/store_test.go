@@ -262,13 +262,16 @@ func TestKeyIsStable(t *testing.T) {
 			t.Fatal(err)
 		}
 		key, head, err := o.head(&m, j)
-		question := sum("counting", 3, 0, 5, 64, "j", map[string]any{"source": "none", "scale": 1.0}, nil, []string{"q0", "q1"}, nil, "r")
+		question := sum("counting", 3, 0, 5, 64, "j", map[string]any{"source": "none", "scale": 1.0}, nil,
+			[]string{"q0", "q1"}, nil, "r")
 		threads, machine := 0, ""
 		if timed {
 			threads, machine = 3, "box"
 		}
-		if want := sum(question, "hash", 64, "fp32", "cpu", threads, machine); err != nil || head.Question != question || key != want {
-			t.Errorf("timed %v: key %s of question %s, want %s of %s; %v", timed, key, head.Question, want, question, err)
+		if want := sum(question, "hash", 64, "fp32", "cpu", threads, machine); err != nil ||
+			head.Question != question || key != want {
+			t.Errorf("timed %v: key %s of question %s, want %s of %s; %v", timed, key, head.Question, want,
+				question, err)
 		}
 	}
 }

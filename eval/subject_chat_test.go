@@ -39,10 +39,12 @@ func TestChatTemplate(t *testing.T) {
 	}
 	// The most likely of two letters after the message.
 	best := 0
-	if lp(len(framed)-1, s.Tokenizer.EncodeOrdinary(nil, "b")[0]) < lp(len(framed)-1, s.Tokenizer.EncodeOrdinary(nil, "a")[0]) {
+	if lp(len(framed)-1, s.Tokenizer.EncodeOrdinary(nil, "b")[0]) < lp(len(framed)-1,
+		s.Tokenizer.EncodeOrdinary(nil, "a")[0]) {
 		best = 1
 	}
-	if k, err := s.Choose(context.Background(), []Choice{{"The sky is", []string{" b", " a"}}}); err != nil || k[0] != best {
+	if k, err := s.Choose(context.Background(), []Choice{{"The sky is", []string{" b", " a"}}}); err != nil ||
+		k[0] != best {
 		t.Errorf("chose %v, %v; want %d", k, err, best)
 	}
 	texts, err := s.GenerateUntil(context.Background(), []Generation{{Prompt: "The sky is", MaxTokens: 1}})
@@ -52,7 +54,8 @@ func TestChatTemplate(t *testing.T) {
 			top = id
 		}
 	}
-	if want := string([]rune(string(s.Tokenizer.TokenBytes(top)))); err != nil || !s.Tokenizer.Special(top) && texts[0] != want {
+	if want := string([]rune(string(s.Tokenizer.TokenBytes(top)))); err != nil || !s.Tokenizer.Special(top) &&
+		texts[0] != want {
 		t.Errorf("wrote %q, %v; want %q", texts, err, want)
 	}
 	whole := []string{"The sky is blue today"}
@@ -61,7 +64,8 @@ func TestChatTemplate(t *testing.T) {
 	if err1 != nil || err2 != nil || a[0] != b[0] {
 		t.Errorf("whole texts: %+v, %+v, %v, %v", a, b, err1, err2)
 	}
-	if _, err := s.GenerateUntil(context.Background(), []Generation{{MaxTokens: 1}}); err == nil || !strings.Contains(err.Error(), "nothing to say") {
+	if _, err := s.GenerateUntil(context.Background(), []Generation{{MaxTokens: 1}}); err == nil ||
+		!strings.Contains(err.Error(), "nothing to say") {
 		t.Errorf("a template that refuses: %v", err)
 	}
 }

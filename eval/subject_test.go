@@ -34,7 +34,8 @@ func logSoftmax(t *testing.T, s *Subject, ids []int32) func(row int, id int32) f
 
 func TestLoglikelihood(t *testing.T) {
 	onArchs(t, 24, func(t *testing.T, s *Subject) {
-		reqs := []Continuation{{"The sky", " is blue"}, {"", "x"}, {"long ago and far away from here", " it was"}, {"a", "bcdefgh"}}
+		reqs := []Continuation{{"The sky", " is blue"}, {"", "x"}, {"long ago and far away from here", " it was"},
+			{"a", "bcdefgh"}}
 		got, err := s.Loglikelihood(context.Background(), reqs)
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +68,8 @@ func TestLoglikelihoodGreedy(t *testing.T) {
 		if best >= 128 { // no character of its own
 			continue
 		}
-		got, err := s.Loglikelihood(context.Background(), []Continuation{{text, string(rune(best))}, {text, string(rune(best ^ 1))}})
+		got, err := s.Loglikelihood(context.Background(),
+			[]Continuation{{text, string(rune(best))}, {text, string(rune(best ^ 1))}})
 		if err != nil || !got[0].Greedy || got[1].Greedy {
 			t.Errorf("%+v, %v: the likeliest byte %q is greedy, its neighbour is not", got, err, best)
 		}
@@ -99,7 +101,8 @@ func TestGreedyNeedsEveryToken(t *testing.T) {
 			}
 			got, err := s.Loglikelihood(context.Background(), []Continuation{{prompt, wrong + string(rune(last))}})
 			if err != nil || got[0].Greedy || got[0].Tokens != 2 {
-				t.Fatalf("%q then %q: %+v, %v: only the last token is the likeliest", prompt, wrong+string(rune(last)), got[0], err)
+				t.Fatalf("%q then %q: %+v, %v: only the last token is the likeliest", prompt,
+					wrong+string(rune(last)), got[0], err)
 			}
 			return
 		}
@@ -164,7 +167,8 @@ func TestLoglikelihoodRolling(t *testing.T) {
 
 func TestGenerateUntil(t *testing.T) {
 	onArchs(t, 48, func(t *testing.T, s *Subject) {
-		free, err := s.GenerateUntil(context.Background(), []Generation{{Prompt: "Once", MaxTokens: 12}, {Prompt: "Twice upon", MaxTokens: 5}})
+		free, err := s.GenerateUntil(context.Background(),
+			[]Generation{{Prompt: "Once", MaxTokens: 12}, {Prompt: "Twice upon", MaxTokens: 5}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +177,8 @@ func TestGenerateUntil(t *testing.T) {
 			t.Fatalf("12 and 5 tokens gave %q", free)
 		}
 		stop := string(runes[2:4])
-		got, err := s.GenerateUntil(context.Background(), []Generation{{Prompt: "Once", Until: []string{stop}, MaxTokens: 12}})
+		got, err := s.GenerateUntil(context.Background(),
+			[]Generation{{Prompt: "Once", Until: []string{stop}, MaxTokens: 12}})
 		if want, _, _ := strings.Cut(free[0], stop); err != nil || got[0] != want {
 			t.Errorf("until %q: %q, %v, want %q", stop, got, err, want)
 		}
@@ -189,14 +194,16 @@ func TestGenerateEnds(t *testing.T) {
 		names[i] = fmt.Sprintf("<%d>", i)
 	}
 	train := func() *tokenizer.Tokenizer {
-		tok, err := tokenizer.Train(t.Context(), slices.Values([]string{"x"}), tokenizer.TrainOptions{Vocab: 256 + specials, Specials: names})
+		tok, err := tokenizer.Train(t.Context(), slices.Values([]string{"x"}),
+			tokenizer.TrainOptions{Vocab: 256 + specials, Specials: names})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return tok
 	}
 	begin := int32(first)
-	s := &Subject{Tokenizer: train(), First: &begin, Model: modeltest.New(t, ref.New(), modeltest.Tiny("diff", 256+specials, 64), layer.Memory{}, 11)}
+	s := &Subject{Tokenizer: train(), First: &begin,
+		Model: modeltest.New(t, ref.New(), modeltest.Tiny("diff", 256+specials, 64), layer.Memory{}, 11)}
 	for _, low := range []layer.Lowbit{{}, {Logits: 6, Per: layer.PerTensor}} {
 		if err := s.SetLowbit(low); err != nil {
 			t.Fatal(err)

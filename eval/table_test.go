@@ -14,16 +14,20 @@ import (
 // not name stays as it was. 1.5 h heads cost 2·(h/2)·d rows of the model's width, a third of which is taken from each
 // of the MLP's three matrices, rounded down to a multiple of 8.
 func TestAblationRows(t *testing.T) {
-	base := model.Config{Arch: "x", Vocab: 1, Context: 2, Layers: 3, Dim: 512, Heads: 16, KVHeads: 16, HeadDim: 32, FFN: 1024}
+	base := model.Config{Arch: "x", Vocab: 1, Context: 2, Layers: 3, Dim: 512, Heads: 16, KVHeads: 16,
+		HeadDim: 32, FFN: 1024}
 	with := func(change func(c *model.Config)) model.Config { c := base; change(&c); return c }
 	groups := func(c *model.Config) { c.KVHeads = 8 }
 	want := map[string]struct {
 		challenger bool
 		config     model.Config
 	}{
-		"base":             {false, base},
-		"base-wide":        {false, with(func(c *model.Config) { c.Heads, c.KVHeads, c.HeadDim = 8, 8, 64 })},
-		"base-wide-norm":   {false, with(func(c *model.Config) { c.Heads, c.KVHeads, c.HeadDim, c.HeadNorm = 8, 8, 64, layer.HeadNormAffine })},
+		"base":      {false, base},
+		"base-wide": {false, with(func(c *model.Config) { c.Heads, c.KVHeads, c.HeadDim = 8, 8, 64 })},
+		"base-wide-norm": {false, with(func(c *model.Config) {
+			c.Heads, c.KVHeads, c.HeadDim, c.HeadNorm = 8, 8, 64,
+				layer.HeadNormAffine
+		})},
 		"diff":             {true, base},
 		"diff-no-norm":     {true, with(func(c *model.Config) { c.HeadNorm = layer.HeadNormOff })},
 		"diff-lambda-0.8":  {true, with(func(c *model.Config) { c.LambdaInit, c.LambdaConst = "constant", 0.8 })},
@@ -147,8 +151,10 @@ func TestCrossedByHand(t *testing.T) {
 				tab.x = append(tab.x, row)
 			}
 			m, got := tab.compare(len(a))
-			if !near(m.Value, mean, 1e-12) || !near(m.StdErr, math.Sqrt(v), 1e-12) || !near(got, df, 1e-9) || m.N != tab.n {
-				t.Errorf("weight %g: %+v with %g degrees of freedom, want %g ± %g with %g", w, m, got, mean, math.Sqrt(v), df)
+			if !near(m.Value, mean, 1e-12) || !near(m.StdErr, math.Sqrt(v), 1e-12) || !near(got, df, 1e-9) ||
+				m.N != tab.n {
+				t.Errorf("weight %g: %+v with %g degrees of freedom, want %g ± %g with %g", w, m, got, mean,
+					math.Sqrt(v), df)
 			}
 		}
 		p, ok := pair(answered(a), answered(b), "x", 1)
@@ -168,7 +174,8 @@ func TestCrossedByHand(t *testing.T) {
 
 // The interval of one group by the formula of side's comment. Items whose means agree have no part of their own.
 func TestSideByHand(t *testing.T) {
-	for _, x := range [][][]float64{{{1, 4, 2, 8, 5}, {3, 5, 9, 7, 1}, {9, 9, 8, 12, 7}}, {{1, -1, 1, -1, 1}, {9, 11, 9, 11, 9}}} {
+	for _, x := range [][][]float64{{{1, 4, 2, 8, 5}, {3, 5, 9, 7, 1}, {9, 9, 8, 12, 7}},
+		{{1, -1, 1, -1, 1}, {9, 11, 9, 11, 9}}} {
 		S, I := float64(len(x)), float64(len(x[0]))
 		means := make([]float64, len(x[0]))
 		for _, m := range x {
@@ -215,7 +222,8 @@ func TestModelsThatAgree(t *testing.T) {
 // Groups that differ in nothing have p = 1 and no interval; a side without models is not compared.
 func TestPairOfEqualGroups(t *testing.T) {
 	same := func() *Result {
-		return &Result{Answers: []Answer{{ID: "a", Values: map[string]float64{"x": 2}}, {ID: "b", Values: map[string]float64{"x": 2}}}}
+		return &Result{Answers: []Answer{{ID: "a", Values: map[string]float64{"x": 2}},
+			{ID: "b", Values: map[string]float64{"x": 2}}}}
 	}
 	p, ok := pair([]*Result{same(), same()}, []*Result{same()}, "x", 1)
 	if !ok || p.P != 1 || p.Diff != 0 || p.Low != 0 || p.High != 0 || p.Seeds != [2]int{2, 1} {
@@ -242,13 +250,15 @@ func TestSideWithGaps(t *testing.T) {
 			if i < c.samples {
 				r.Answers = answers[i].Answers
 			}
-			e.Models = append(e.Models, Judged{Model: Model{Name: string(rune('a' + i)), Group: "g"}, Results: []Result{r}})
+			e.Models = append(e.Models, Judged{Model: Model{Name: string(rune('a' + i)), Group: "g"},
+				Results: []Result{r}})
 		}
 		values = values[:c.models]
 		m, ok := e.Sides()[0].Metric("q", "x")
 		mean, stderr := average(values), math.Sqrt(variance(values)/float64(c.models))
 		half := StudentQuantile(0.975, float64(c.models-1)) * stderr
-		if !ok || m.Value != mean || !near(m.StdErr, stderr, 1e-12) || m.N != 40 || m.Better != Lower || !near(m.Low, mean-half, 1e-9) || !near(m.High, mean+half, 1e-9) {
+		if !ok || m.Value != mean || !near(m.StdErr, stderr, 1e-12) || m.N != 40 || m.Better != Lower ||
+			!near(m.Low, mean-half, 1e-9) || !near(m.High, mean+half, 1e-9) {
 			t.Errorf("%+v: %+v, %v", c, m, ok)
 		}
 	}
@@ -285,14 +295,17 @@ func TestScalingMatches(t *testing.T) {
 	xs := []float64{1e6, 2e6, 4e6, 8e6, 1.6e7}
 	for n, interval := range map[int]bool{3: false, 4: true, 5: true} {
 		first, other := curveOf("first", 2, 100, 0.35, 0, nil, xs[:n]...), curveOf("other", 2, 90, 0.35, 0, nil, xs...)
-		r, err := Scaling("parameters", []ScalingCurve{first, other, curveOf("third", 2, 80, 0.35, 0, nil, xs...)}, 0, 1)
-		if err != nil || len(r.Matches) != 2 || r.By != "parameters" || r.Matches[0].Name != "other" || r.Matches[1].Name != "third" {
+		r, err := Scaling("parameters", []ScalingCurve{first, other, curveOf("third", 2, 80, 0.35, 0, nil, xs...)}, 0,
+			1)
+		if err != nil || len(r.Matches) != 2 || r.By != "parameters" || r.Matches[0].Name != "other" ||
+			r.Matches[1].Name != "third" {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		for i, a := range []float64{90, 80} {
 			m := r.Matches[i]
 			ratio := math.Pow(a/100, 1/0.35) // 100·x^−0.35 = a·y^−0.35
-			if !near(m.Ratio, ratio, 1e-3) || m.At != xs[n-1] || !near(m.Needs/xs[n-1], ratio, 1e-3) || !near(m.Loss, 2+100*math.Pow(xs[n-1], -0.35), 1e-4) {
+			if !near(m.Ratio, ratio, 1e-3) || m.At != xs[n-1] || !near(m.Needs/xs[n-1], ratio, 1e-3) ||
+				!near(m.Loss, 2+100*math.Pow(xs[n-1], -0.35), 1e-4) {
 				t.Errorf("%d points: %+v, want the ratio %g", n, m, ratio)
 			}
 			if (m.Low != 0 || m.High != 0) != interval || (m.Draws > 0) != interval || m.Draws > BootstrapDraws {

@@ -24,7 +24,8 @@ func TestPairOfUnequalWeights(t *testing.T) {
 	var a, b []Answer
 	for i := range 30 {
 		w := float64(1 + g.IntN(9))
-		x := Answer{ID: fmt.Sprint(i), Values: map[string]float64{"x": g.NormFloat64()}, Weights: map[string]float64{"x": w}}
+		x := Answer{ID: fmt.Sprint(i), Values: map[string]float64{"x": g.NormFloat64()},
+			Weights: map[string]float64{"x": w}}
 		if i%3 == 0 {
 			x.Cluster = fmt.Sprint("c", i/6)
 		}
@@ -46,9 +47,12 @@ func TestPairOfUnequalWeights(t *testing.T) {
 
 // Headlines of all questions are one family, all other metrics another.
 func TestHolmOverQuestions(t *testing.T) {
-	results := []Result{{Question: "q", Metrics: []Metric{{Name: "acc"}, {Name: "loss"}}}, {Question: "r", Metrics: []Metric{{Name: "loss"}, {Name: "acc"}}}}
-	e := &Evaluation{Models: []Judged{{Results: results}}, Paired: []Paired{{Question: "q", Metric: "acc", P: 0.02}, {Question: "q", Metric: "loss", P: 0.3}, {Question: "r", Metric: "loss", P: 0.01},
-		{Question: "r", Metric: "acc", P: 0.9}, {Question: "q", Metric: "acc", P: 0.5}}}
+	results := []Result{{Question: "q", Metrics: []Metric{{Name: "acc"}, {Name: "loss"}}},
+		{Question: "r", Metrics: []Metric{{Name: "loss"}, {Name: "acc"}}}}
+	e := &Evaluation{Models: []Judged{{Results: results}},
+		Paired: []Paired{{Question: "q", Metric: "acc", P: 0.02}, {Question: "q", Metric: "loss", P: 0.3},
+			{Question: "r", Metric: "loss", P: 0.01}, {Question: "r", Metric: "acc", P: 0.9},
+			{Question: "q", Metric: "acc", P: 0.5}}}
 	e.holm()
 	for i, want := range []float64{0.04, 0.6, 0.03, 0.9, 0.5} { // three headlines: 3·0.01, 2·0.02, 0.5; two others: 2·0.3, 0.9
 		if !near(e.Paired[i].PHolm, want, 1e-12) {
@@ -71,7 +75,8 @@ func TestSignFlipOfMany(t *testing.T) {
 
 // The interval of draws is their middle 95 %, and there is none if half of them have no match.
 func TestIntervalOfDraws(t *testing.T) {
-	for n, want := range map[int][2]float64{500: {1 + 0.025*499, 1 + 0.975*499}, 251: {1 + 0.025*250, 1 + 0.975*250}, 250: {}, 0: {}} {
+	for n, want := range map[int][2]float64{500: {1 + 0.025*499, 1 + 0.975*499}, 251: {1 + 0.025*250, 1 + 0.975*250},
+		250: {}, 0: {}} {
 		var m ScalingMatch
 		ratios := make([]float64, n)
 		for i, k := range rand.New(rand.NewPCG(1, 1)).Perm(n) {
@@ -110,7 +115,8 @@ func TestDrawnLosses(t *testing.T) {
 			t.Errorf("ρ = %g: fits to drawn losses leave %.2f of what the fit leaves", rho, r)
 		}
 		if r := math.Sqrt(first / last); r < 0.85 || r > 1.15 || math.Sqrt(last) < c.RMS {
-			t.Errorf("ρ = %g: the first point scatters %.2f times as much as the last, which has %g of %g", rho, r, math.Sqrt(last), c.RMS)
+			t.Errorf("ρ = %g: the first point scatters %.2f times as much as the last, which has %g of %g", rho, r,
+				math.Sqrt(last), c.RMS)
 		}
 	}
 }
@@ -126,7 +132,8 @@ func TestTiesOfOptions(t *testing.T) {
 			t.Fatalf("took %d, option %d", id, n.option)
 		}
 	}
-	for text, want := range map[string]int{"new york city": 1, "New": 0, "newer": -1, "12": 2, "123.": 3, "1234": -1, "new2": -1, " 12, 123": 2} {
+	for text, want := range map[string]int{"new york city": 1, "New": 0, "newer": -1, "12": 2, "123.": 3, "1234": -1,
+		"new2": -1, " 12, 123": 2} {
 		if got := BeginsWith(text, []string{" new", " new york", " 12.", " 123."}); got != want {
 			t.Errorf("%q is option %d, want %d", text, got, want)
 		}
@@ -153,12 +160,15 @@ func TestOptionsAreEncodedInOnePiece(t *testing.T) {
 
 // An echo whose lists do not fit each other, or that has none, is no echo.
 func TestEndpointOddEchoes(t *testing.T) {
-	for _, lp := range []string{`null`, `{}`, `{"tokens": [], "token_logprobs": [], "text_offset": []}`, `{"tokens": ["a", "b"], "token_logprobs": [null, -1], "text_offset": [0]}`,
-		`{"tokens": ["a"], "token_logprobs": [null, -1], "text_offset": [0, 1]}`, `{"tokens": ["a", "b"], "token_logprobs": [null], "text_offset": [0, 1]}`} {
+	for _, lp := range []string{`null`, `{}`, `{"tokens": [], "token_logprobs": [], "text_offset": []}`,
+		`{"tokens": ["a", "b"], "token_logprobs": [null, -1], "text_offset": [0]}`,
+		`{"tokens": ["a"], "token_logprobs": [null, -1], "text_offset": [0, 1]}`,
+		`{"tokens": ["a", "b"], "token_logprobs": [null], "text_offset": [0, 1]}`} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"choices": [{"text": "ab", "logprobs": %s}]}`, lp)
 		}))
-		if got, err := (&Endpoint{URL: srv.URL, Model: "m"}).Loglikelihood(t.Context(), []Continuation{{"a", "b"}}); !errors.Is(err, ErrCannot) {
+		if got, err := (&Endpoint{URL: srv.URL, Model: "m"}).Loglikelihood(t.Context(),
+			[]Continuation{{"a", "b"}}); !errors.Is(err, ErrCannot) {
 			t.Errorf("%s: %+v, %v", lp, got, err)
 		}
 		srv.Close()
@@ -182,7 +192,8 @@ func TestEndpointDefaultConcurrency(t *testing.T) {
 	defer srv.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // reached only by a fault
 	defer cancel()
-	if got, err := (&Endpoint{URL: srv.URL, Model: "m"}).GenerateUntil(ctx, make([]Generation, 8)); err != nil || len(got) != 8 || got[7] != "x" {
+	if got, err := (&Endpoint{URL: srv.URL, Model: "m"}).GenerateUntil(ctx, make([]Generation, 8)); err != nil ||
+		len(got) != 8 || got[7] != "x" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -195,7 +206,8 @@ func TestGenerateIsGreedy(t *testing.T) {
 	for n := range 9 { // 29 to 37 tokens and 6 more, of 40
 		reqs = append(reqs, Generation{Prompt: strings.Repeat("0123456789", 4)[:28+n], MaxTokens: 6})
 	}
-	reqs = append(reqs, Generation{Prompt: strings.Repeat("long ", 20), MaxTokens: 9}, Generation{Prompt: "x", MaxTokens: 100})
+	reqs = append(reqs, Generation{Prompt: strings.Repeat("long ", 20), MaxTokens: 9},
+		Generation{Prompt: "x", MaxTokens: 100})
 	checkGreedy(t, s, reqs)
 }
 

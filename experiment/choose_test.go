@@ -69,8 +69,8 @@ func TestChooseByMeasure(t *testing.T) {
 func TestTuneMeasure(t *testing.T) {
 	s := nanoSpec(20)
 	s.Probes = append(s.Probes, "lm")
-	for by, want := range map[Ask]string{"": "", "outliers": "outliers.logits_max or loss", "lm pieces=8": "lm.loss or loss",
-		"lm": "lm.loss or loss", "probe": "probe.outliers.logits_max or loss"} {
+	for by, want := range map[Ask]string{"": "", "outliers": "outliers.logits_max or loss",
+		"lm pieces=8": "lm.loss or loss", "lm": "lm.loss or loss", "probe": "probe.outliers.logits_max or loss"} {
 		s.TuneBy = by
 		if got, err := s.tuned(); err != nil || got != want {
 			t.Errorf("%q: %q (%v), want %q", by, got, err, want)
@@ -84,7 +84,8 @@ func TestTuneMeasure(t *testing.T) {
 		}
 	}
 	s.Tasks = append(s.Tasks, "samples")
-	for by, want := range map[Ask]string{"samples": "has no better and worse", "lm pieces=9": "is none of the tasks asked here", "needle": "is none of the tasks asked here"} {
+	for by, want := range map[Ask]string{"samples": "has no better and worse",
+		"lm pieces=9": "is none of the tasks asked here", "needle": "is none of the tasks asked here"} {
 		s.TuneBy = by
 		if _, err := s.tuned(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", by, err, want)

@@ -46,9 +46,11 @@ func TestPairedIsTurned(t *testing.T) {
 	for _, c := range []struct {
 		one, two        string
 		diff, low, high float64
-	}{{"one", "two", 1, 0.5, 2}, {"two", "one", -1, -2, -0.5}, {"two", "five", 1, 0.5, 2}, {"five", "two", -1, -2, -0.5}} {
+	}{{"one", "two", 1, 0.5, 2}, {"two", "one", -1, -2, -0.5}, {"two", "five", 1, 0.5, 2},
+		{"five", "two", -1, -2, -0.5}} {
 		var x finding
-		if !f.paired(&x, row, c.one, c.two) || x.diff != c.diff || x.low != c.low || x.high != c.high || x.seeds != 4 || x.more != 5 {
+		if !f.paired(&x, row, c.one, c.two) || x.diff != c.diff || x.low != c.low || x.high != c.high ||
+			x.seeds != 4 || x.more != 5 {
 			t.Errorf("%s against %s: %+v", c.two, c.one, x)
 		}
 	}
@@ -77,12 +79,15 @@ func TestDecide(t *testing.T) {
 			-0.01, 3, HoldsNot},
 		{share, 0.95, 1.05, 3, Holds}, {share, 0.5, 0.7, 3, HoldsNot}, {share, 0.85, 0.95, 3, Unclear},
 		{claim{ratio: true, border: 1}, 0.5, 0.8, 5, Holds}, {claim{ratio: true, border: 1}, 1.2, 1.5, 5, HoldsNot},
-		{twice, 0.6, 1.9, 3, Holds}, {twice, 0.4, 0.49, 3, HoldsNot}, {twice, 2.1, 3, 3, HoldsNot}, {twice, 0.4, 1, 3, Unclear},
+		{twice, 0.6, 1.9, 3, Holds}, {twice, 0.4, 0.49, 3, HoldsNot}, {twice, 2.1, 3, 3, HoldsNot},
+		{twice, 0.4, 1, 3, Unclear},
 		{twice, 1, 2.1, 3, Unclear}, {twice, 0.9, 1.1, 2, Unclear},
 		{near, -0.04, 0.02, 3, Holds}, {near, -0.2, -0.06, 3, HoldsNot}, {near, -0.06, -0.01, 3, Unclear},
 		// An interval that ends on a border lies on neither side of it.
-		{claim{}, -0.5, 0, 3, Unclear}, {claim{}, 0, 0.5, 3, Unclear}, {lower, -0.02, 0.01, 3, Unclear}, {claim{above: true}, 0, 0.5, 3, Unclear},
-		{twice, 1, 2, 3, Unclear}, {twice, 0.5, 1, 3, Unclear}, {twice, 0.25, 0.5, 3, Unclear}, {twice, 2, 3, 3, Unclear},
+		{claim{}, -0.5, 0, 3, Unclear}, {claim{}, 0, 0.5, 3, Unclear}, {lower, -0.02, 0.01, 3, Unclear},
+		{claim{above: true}, 0, 0.5, 3, Unclear},
+		{twice, 1, 2, 3, Unclear}, {twice, 0.5, 1, 3, Unclear}, {twice, 0.25, 0.5, 3, Unclear},
+		{twice, 2, 3, 3, Unclear},
 	} {
 		x := finding{diff: (c.low + c.high) / 2, low: c.low, high: c.high, seeds: c.seeds}
 		if got := c.claim.decide(x); got != c.want {
@@ -205,7 +210,8 @@ Measured: standard on cpu: amx.
 		t.Errorf("of nothing: %s", got)
 	}
 	lead, list := Repeated([]Repeat{x}, nil, archs)
-	if len(list) != 1 || list[0].Source != "held in 10 of 10 seeds" || list[0].Basis != "this run: not seen; over seeds -10 to -1 against 0 to 0" ||
+	if len(list) != 1 || list[0].Source != "held in 10 of 10 seeds" ||
+		list[0].Basis != "this run: not seen; over seeds -10 to -1 against 0 to 0" ||
 		!strings.Contains(lead, "this run shows 0") {
 		t.Errorf("%s %+v", lead, list)
 	}
@@ -213,7 +219,8 @@ Measured: standard on cpu: amx.
 	if got := SeedsTable([][]Repeat{{x}}, archs); !strings.Contains(got, "| too few seeds: a verdict needs 10 |") {
 		t.Errorf("%s", got)
 	}
-	if lead, list := Repeated([]Repeat{x}, nil, archs); list != nil || !strings.Contains(lead, "measured over 7 seeds") {
+	if lead, list := Repeated([]Repeat{x}, nil, archs); list != nil ||
+		!strings.Contains(lead, "measured over 7 seeds") {
 		t.Errorf("%s %v", lead, list)
 	}
 }
@@ -222,10 +229,13 @@ Measured: standard on cpu: amx.
 func TestFigure(t *testing.T) {
 	c := claim{unit: "nats"}
 	for want, x := range map[string]finding{
-		"0.00012 against 0.00031: −0.00019 [−0.00021, −0.00017] nats": {diff: -0.00019, low: -0.00021, high: -0.00017, arch: 0.00012, than: 0.00031},
-		"2.500 against 2.600: −0.100 [−0.200, +0.000] nats":           {diff: -0.1, low: -0.2, high: 0, arch: 2.5, than: 2.6},
-		"0.000 against 0.000: +0.000 [+0.000, +0.000] nats":           {},
-		"25.0 against 12.5: +12.5 [+12.0, +13.0] nats":                {diff: 12.5, low: 12, high: 13, arch: 25, than: 12.5},
+		"0.00012 against 0.00031: −0.00019 [−0.00021, −0.00017] nats": {diff: -0.00019, low: -0.00021, high: -0.00017,
+			arch: 0.00012, than: 0.00031},
+		"2.500 against 2.600: −0.100 [−0.200, +0.000] nats": {diff: -0.1, low: -0.2, high: 0,
+			arch: 2.5, than: 2.6},
+		"0.000 against 0.000: +0.000 [+0.000, +0.000] nats": {},
+		"25.0 against 12.5: +12.5 [+12.0, +13.0] nats": {diff: 12.5, low: 12, high: 13,
+			arch: 25, than: 12.5},
 	} {
 		if got := c.figure(x); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -24,7 +24,8 @@ func TestClaimsSayWhatTheyTest(t *testing.T) {
 			}
 			continue
 		}
-		if up, down := more.MatchString(c.text), less.MatchString(c.text); up == down && c.within == 0 || c.above != up {
+		if up, down := more.MatchString(c.text), less.MatchString(c.text); up == down && c.within == 0 ||
+			c.above != up {
 			t.Errorf("%s: above is %v", c.text, c.above)
 		}
 		arch, than := sidesOf(c.text)
@@ -112,10 +113,14 @@ func TestPublishedFigures(t *testing.T) {
 func sidesOf(text string) (arch, than string) {
 	arch, than = v1, plain
 	for _, x := range []struct{ begins, arch, than string }{
-		{"DIFF without the norm", noNorm, plain}, {"DIFF with λ_init = 0.2", flatter, plain}, {"DIFF with λ_init = 0.8", constant8, plain},
-		{"DIFF with λ_init = 0.5", constant5, plain}, {"DIFF with both", flatFree, plain}, {"Half the heads of twice the width", wide, plain},
-		{"A norm over these heads", wideNorm, wide}, {"DIFF V2 with pairs across", across, grouped}, {"DIFF V2 without λ", noLambda, grouped},
-		{"DIFF V2 with λ without its sigmoid", linearLambda, grouped}, {"A Transformer with 1.5 times the heads", moreHeads, grouped},
+		{"DIFF without the norm", noNorm, plain}, {"DIFF with λ_init = 0.2", flatter, plain},
+		{"DIFF with λ_init = 0.8", constant8, plain},
+		{"DIFF with λ_init = 0.5", constant5, plain}, {"DIFF with both", flatFree, plain},
+		{"Half the heads of twice the width", wide, plain},
+		{"A norm over these heads", wideNorm, wide}, {"DIFF V2 with pairs across", across, grouped},
+		{"DIFF V2 without λ", noLambda, grouped},
+		{"DIFF V2 with λ without its sigmoid", linearLambda, grouped},
+		{"A Transformer with 1.5 times the heads", moreHeads, grouped},
 		{"Attention outputs of DIFF V2", v2, plain}, {"DIFF V2", v2, plain},
 	} {
 		if strings.HasPrefix(text, x.begins) {
@@ -136,8 +141,9 @@ func sidesOf(text string) (arch, than string) {
 // Every variant of the ablations' command is the published one: its model is what the ablation verb trains.
 func TestAblationsCommand(t *testing.T) {
 	c := cells[place(ablations)]
-	base := map[string]string{wide: "base-wide", wideNorm: "base-wide-norm", noNorm: "diff-no-norm", constant8: "diff-lambda-0.8", constant5: "diff-lambda-0.5",
-		grouped: "v2", moreHeads: "v2-base-1.5h", noLambda: "v2-no-lambda", linearLambda: "v2-linear-lambda", across: "v2-across"}
+	base := map[string]string{wide: "base-wide", wideNorm: "base-wide-norm", noNorm: "diff-no-norm",
+		constant8: "diff-lambda-0.8", constant5: "diff-lambda-0.5", grouped: "v2", moreHeads: "v2-base-1.5h",
+		noLambda: "v2-no-lambda", linearLambda: "v2-linear-lambda", across: "v2-across"}
 	seen := 0
 	for _, m := range regexp.MustCompile(`--variant "([^"]+)"`).FindAllStringSubmatch(c.command, -1) {
 		name, arch, set, err := Variant(m[1]).parts()
@@ -180,7 +186,8 @@ func TestAblationsCommand(t *testing.T) {
 
 // Measures of claims and phrases are ones that tasks or runs have, and better in the direction that the sentence takes.
 func TestMeasuresExist(t *testing.T) {
-	better := map[string]eval.Better{trainSpeed: eval.Higher, "train.spikes": eval.Lower, "train.grad_norm_late": eval.Lower}
+	better := map[string]eval.Better{trainSpeed: eval.Higher, "train.spikes": eval.Lower,
+		"train.grad_norm_late": eval.Lower}
 	for _, x := range task.All() {
 		for _, m := range x.Measures {
 			better[x.Name+"."+m.Name] = m.Better

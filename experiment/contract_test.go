@@ -18,7 +18,8 @@ import (
 // A folder's experiment goes on where each list of the grid grows and nothing else changes: for every field of a Spec.
 func TestContinues(t *testing.T) {
 	base := func() *Spec {
-		return &Spec{Sizes: []string{"nano", "tiny"}, Archs: []string{"a", "b"}, LRs: []float64{1, 2}, Seeds: []uint64{1, 2}}
+		return &Spec{Sizes: []string{"nano", "tiny"}, Archs: []string{"a", "b"}, LRs: []float64{1, 2},
+			Seeds: []uint64{1, 2}}
 	}
 	if d := base().continues(base()); d != "" {
 		t.Errorf("differs from itself by %s", d)
@@ -130,7 +131,8 @@ func TestStopwatch(t *testing.T) {
 	w.trained("c") // started again, without a step
 	got := w.read()
 	for name, x := range map[string][2]float64{
-		"training": {got.Training, 7}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1 + 2}, "data": {got.Data, 30}, "saving": {got.Saving, 11 + 3}, "starting": {got.Starting, 8 + 3 + 5},
+		"training": {got.Training, 7}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1 + 2}, "data": {got.Data, 30},
+		"saving": {got.Saving, 11 + 3}, "starting": {got.Starting, 8 + 3 + 5},
 		"runs": {float64(got.Runs) * unit, 3},
 	} {
 		if !(math.Abs(x[0]-x[1]*unit) <= unit/2) {
@@ -185,7 +187,8 @@ func TestChooseByDefinition(t *testing.T) {
 				rows = append(rows, Row{origin: o, Measure: heldOut, Value: loss, Better: eval.Lower})
 				x := run{loss, loss}
 				if score {
-					rows = append(rows, Row{origin: o, Measure: "task.acc", Value: acc, Better: eval.Higher, StdErr: 0.1, Floors: map[string]float64{"chance": 0.1, "copy": 0.25}})
+					rows = append(rows, Row{origin: o, Measure: "task.acc", Value: acc, Better: eval.Higher,
+						StdErr: 0.1, Floors: map[string]float64{"chance": 0.1, "copy": 0.25}})
 					x.score = -acc
 					if acc-1.96*0.1 <= 0.25 && strings.HasSuffix(tuned, orLoss) {
 						x.score = -0.25
@@ -226,36 +229,44 @@ func TestLinesByHand(t *testing.T) {
 		good   string
 		held   int
 	}{
-		{eval.Higher, []float64{2, 2, 2}, []float64{1, 1, 3}, "a", 2}, {eval.Lower, []float64{2, 2, 2}, []float64{1, 1, 3}, "b", 2},
-		{eval.Higher, []float64{1, 1, 1}, []float64{1, 1, 1}, "a", 0}, {eval.Higher, []float64{1, 0, 0}, []float64{1, 1, 1}, "b", 2},
+		{eval.Higher, []float64{2, 2, 2}, []float64{1, 1, 3}, "a", 2},
+		{eval.Lower, []float64{2, 2, 2}, []float64{1, 1, 3}, "b", 2},
+		{eval.Higher, []float64{1, 1, 1}, []float64{1, 1, 1}, "a", 0},
+		{eval.Higher, []float64{1, 0, 0}, []float64{1, 1, 1}, "b", 2},
 	} {
-		r := &Repeat{Measure: "m", Better: x.better, Seeds: []uint64{1, 2, 3}, Values: map[string][]float64{"a": x.a, "b": x.b}}
-		if l := r.line("beats", "a", "b"); l.Good != x.good || l.Held != x.held || l.Of != 3 || l.Good == l.Bad || l.Bad != "a" && l.Bad != "b" || l.Measure != "m" {
+		r := &Repeat{Measure: "m", Better: x.better, Seeds: []uint64{1, 2, 3},
+			Values: map[string][]float64{"a": x.a, "b": x.b}}
+		if l := r.line("beats", "a", "b"); l.Good != x.good || l.Held != x.held || l.Of != 3 || l.Good == l.Bad ||
+			l.Bad != "a" && l.Bad != "b" || l.Measure != "m" {
 			t.Errorf("%+v: %+v", x, l)
 		}
 	}
 	for _, x := range []struct {
 		held, of int
 		want     bool
-	}{{9, 10, true}, {8, 10, false}, {10, 10, true}, {9, 9, false}, {18, 20, true}, {17, 20, false}, {10, 11, true}, {9, 11, false}} {
+	}{{9, 10, true}, {8, 10, false}, {10, 10, true}, {9, 9, false}, {18, 20, true}, {17, 20, false}, {10, 11, true},
+		{9, 11, false}} {
 		if l := (Line{Held: x.held, Of: x.of}); l.Repeated() != x.want {
 			t.Errorf("%d of %d repeats: %v", x.held, x.of, !x.want)
 		}
 	}
-	list := []Repeat{{Plan: "p", Steps: 3, Measure: "m", Values: map[string][]float64{"a": {1}}}, {Plan: "q", Steps: 3}, {Plan: "p", Steps: 4}}
+	list := []Repeat{{Plan: "p", Steps: 3, Measure: "m", Values: map[string][]float64{"a": {1}}}, {Plan: "q", Steps: 3},
+		{Plan: "p", Steps: 4}}
 	path := filepath.Join(t.TempDir(), "r.jsonl")
 	if err := WriteRepeats(path, list); err != nil {
 		t.Fatal(err)
 	}
 	b, _ := os.ReadFile(path)
-	if got, err := ReadRepeats(append([]byte("\n"), b...), "p", 3); err != nil || len(got) != 1 || got[0].Measure != "m" {
+	if got, err := ReadRepeats(append([]byte("\n"), b...), "p", 3); err != nil || len(got) != 1 ||
+		got[0].Measure != "m" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	long := []byte(`{"plan":"p","steps":3,"machine":"` + strings.Repeat("m", 1<<17) + `"}`)
 	if got, err := ReadRepeats(long, "p", 3); err != nil || len(got) != 1 {
 		t.Errorf("a long line: %d, %v", len(got), err)
 	}
-	if _, err := ReadRepeats(append(b, "nonsense\n"...), "p", 3); err == nil || !strings.Contains(err.Error(), "line 4") {
+	if _, err := ReadRepeats(append(b, "nonsense\n"...), "p", 3); err == nil ||
+		!strings.Contains(err.Error(), "line 4") {
 		t.Error(err)
 	}
 }
@@ -266,24 +277,48 @@ func TestSpecBounds(t *testing.T) {
 		set  func(s *Spec)
 		want string
 	}{
-		"as it is": {func(*Spec) {}, ""}, "no size": {func(s *Spec) { s.Sizes = nil }, "--size"}, "no arch": {func(s *Spec) { s.Archs = nil }, "--size, --arch"},
-		"no seeds": {func(s *Spec) { s.Seeds = nil }, "--seeds"}, "tune seeds": {func(s *Spec) { s.TuneSeeds = len(s.Seeds) }, ""}, "more tune seeds": {func(s *Spec) { s.TuneSeeds = len(s.Seeds) + 1 }, "--tune-seeds"},
-		"negative tune seeds": {func(s *Spec) { s.TuneSeeds = -1 }, "--tune-seeds"}, "negative steps": {func(s *Spec) { s.Steps = -1 }, "--steps"}, "no task": {func(s *Spec) { s.Tasks = nil }, "--task"},
-		"negative probes": {func(s *Spec) { s.Every = -1 }, "--probe-every"}, "a size twice": {func(s *Spec) { s.Sizes = append(s.Sizes, s.Sizes[0]) }, "--size"},
-		"a seed twice": {func(s *Spec) { s.Seeds = append(s.Seeds, s.Seeds[0]) }, "--seeds"}, "a rate twice": {func(s *Spec) { s.LRs = []float64{1e-3, 1e-3} }, "--lr"},
-		"a task twice": {func(s *Spec) { s.Tasks = append(s.Tasks, s.Tasks[0]) }, "--task"}, "an arch twice": {func(s *Spec) { s.Archs = append(s.Archs, s.Archs[0]) }, "--arch"},
-		"no such arch": {func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"}, "rate 0": {func(s *Spec) { s.LRs = []float64{0} }, "--lr"}, "rate NaN": {func(s *Spec) { s.LRs = []float64{math.NaN()} }, "--lr"},
-		"rate +Inf": {func(s *Spec) { s.LRs = []float64{math.Inf(1)} }, "--lr"}, "a decided key": {func(s *Spec) { s.Set = []string{" train.seed = 3"} }, "--set: train.seed is decided by --seeds"},
+		"as it is": {func(*Spec) {}, ""}, "no size": {func(s *Spec) { s.Sizes = nil }, "--size"},
+		"no arch":             {func(s *Spec) { s.Archs = nil }, "--size, --arch"},
+		"no seeds":            {func(s *Spec) { s.Seeds = nil }, "--seeds"},
+		"tune seeds":          {func(s *Spec) { s.TuneSeeds = len(s.Seeds) }, ""},
+		"more tune seeds":     {func(s *Spec) { s.TuneSeeds = len(s.Seeds) + 1 }, "--tune-seeds"},
+		"negative tune seeds": {func(s *Spec) { s.TuneSeeds = -1 }, "--tune-seeds"},
+		"negative steps":      {func(s *Spec) { s.Steps = -1 }, "--steps"},
+		"no task":             {func(s *Spec) { s.Tasks = nil }, "--task"},
+		"negative probes":     {func(s *Spec) { s.Every = -1 }, "--probe-every"},
+		"a size twice":        {func(s *Spec) { s.Sizes = append(s.Sizes, s.Sizes[0]) }, "--size"},
+		"a seed twice":        {func(s *Spec) { s.Seeds = append(s.Seeds, s.Seeds[0]) }, "--seeds"},
+		"a rate twice":        {func(s *Spec) { s.LRs = []float64{1e-3, 1e-3} }, "--lr"},
+		"a task twice":        {func(s *Spec) { s.Tasks = append(s.Tasks, s.Tasks[0]) }, "--task"},
+		"an arch twice":       {func(s *Spec) { s.Archs = append(s.Archs, s.Archs[0]) }, "--arch"},
+		"no such arch":        {func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"},
+		"rate 0":              {func(s *Spec) { s.LRs = []float64{0} }, "--lr"},
+		"rate NaN":            {func(s *Spec) { s.LRs = []float64{math.NaN()} }, "--lr"},
+		"rate +Inf":           {func(s *Spec) { s.LRs = []float64{math.Inf(1)} }, "--lr"},
+		"a decided key": {func(s *Spec) { s.Set = []string{" train.seed = 3"} },
+			"--set: train.seed is decided by --seeds"},
 		"decided steps": {func(s *Spec) { s.Set = []string{"train.steps=3"} }, "--steps"},
-		"a probe twice": {func(s *Spec) { s.Probes = []Ask{"outliers", " outliers "} }, "--probe: outliers is there twice"}, "two lines": {func(s *Spec) { s.Name = "a\nb" }, `--name: "a\nb" has a control character`},
-		"a variant's rate of decay": {func(s *Spec) { s.Variants = []Variant{"slow diff optim.beta2=0.99"} }, ""}, "a variant's data": {func(s *Spec) { s.Variants = []Variant{"more diff data.held_out=0.3"} }, "--variant: more: data.held_out must be the same for all sides"},
-		"a variant's context": {func(s *Spec) { s.Variants = []Variant{"long diff model.context=128"} }, "--variant: long: model.context must be the same"}, "a variant's seed": {func(s *Spec) { s.Variants = []Variant{"x diff train.seed=2"} }, "--variant: x: train.seed is decided by --seeds"},
+		"a probe twice": {func(s *Spec) { s.Probes = []Ask{"outliers", " outliers "} },
+			"--probe: outliers is there twice"},
+		"two lines":                 {func(s *Spec) { s.Name = "a\nb" }, `--name: "a\nb" has a control character`},
+		"a variant's rate of decay": {func(s *Spec) { s.Variants = []Variant{"slow diff optim.beta2=0.99"} }, ""},
+		"a variant's data": {func(s *Spec) { s.Variants = []Variant{"more diff data.held_out=0.3"} },
+			"--variant: more: data.held_out must be the same for all sides"},
+		"a variant's context": {func(s *Spec) { s.Variants = []Variant{"long diff model.context=128"} },
+			"--variant: long: model.context must be the same"},
+		"a variant's seed": {func(s *Spec) { s.Variants = []Variant{"x diff train.seed=2"} },
+			"--variant: x: train.seed is decided by --seeds"},
 		"no probe to tune by": {func(s *Spec) { s.TuneBy, s.Probes = "probe", nil }, "--tune-by: probe, and no --probe"}, "no such task to tune by": {func(s *Spec) { s.TuneBy = "needle" }, `--tune-by: "needle" is none of the tasks asked here; want loss, probe or one of ["lm pieces=8" "outliers"]`},
-		"steps of the size": {func(s *Spec) { s.Steps, s.Every = 0, 0 }, ""}, "the number of steps": {func(s *Spec) { s.Steps = -3 }, "--steps: is -3, must be positive"},
-		"the number of probes": {func(s *Spec) { s.Every = -4 }, "--probe-every: is -4, must be positive"}, "few seeds": {func(s *Spec) { s.TuneSeeds = 9 }, "--tune-seeds: is 9, there are 2 seeds"},
-		"nothing held out": {func(s *Spec) { s.Set = []string{"data.held_out=0"} }, "data.held_out: is 0; runs are compared on held-out text"},
-		"a variant twice":  {func(s *Spec) { s.Variants = []Variant{"diff diff model.ffn=64"} }, "--arch, --variant: diff is there twice"},
-		"two cases":        {func(s *Spec) { s.Variants = []Variant{"Diff diff model.ffn=64"} }, "--arch, --variant: names without regard to case: diff is there twice"},
+		"steps of the size":    {func(s *Spec) { s.Steps, s.Every = 0, 0 }, ""},
+		"the number of steps":  {func(s *Spec) { s.Steps = -3 }, "--steps: is -3, must be positive"},
+		"the number of probes": {func(s *Spec) { s.Every = -4 }, "--probe-every: is -4, must be positive"},
+		"few seeds":            {func(s *Spec) { s.TuneSeeds = 9 }, "--tune-seeds: is 9, there are 2 seeds"},
+		"nothing held out": {func(s *Spec) { s.Set = []string{"data.held_out=0"} },
+			"data.held_out: is 0; runs are compared on held-out text"},
+		"a variant twice": {func(s *Spec) { s.Variants = []Variant{"diff diff model.ffn=64"} },
+			"--arch, --variant: diff is there twice"},
+		"two cases": {func(s *Spec) { s.Variants = []Variant{"Diff diff model.ffn=64"} },
+			"--arch, --variant: names without regard to case: diff is there twice"},
 	} {
 		s := nanoSpec(40)
 		x.set(s)

@@ -59,7 +59,8 @@ func TestCourse(t *testing.T) {
 		c.begin(now)
 		for n, speed := range []float64{50, 50, 0, math.Inf(1), 50, math.Inf(1), 0, 25, -1} { // some were not measured
 			c.step(wait(2), &train.Row{Tokens: min(int64(n+1)*100, tokens), TokS: speed})
-			if quick := map[bool]float64{true: 0.02}[n > 3]; c.quick != quick || tokens == 3200 && c.perToken != map[bool]float64{true: 0.02}[n > 0] || tokens == 20 && c.perToken != 0 {
+			if quick := map[bool]float64{true: 0.02}[n > 3]; c.quick != quick || tokens == 3200 &&
+				c.perToken != map[bool]float64{true: 0.02}[n > 0] || tokens == 20 && c.perToken != 0 {
 				t.Errorf("step %d of %d tokens: %+v", n+1, tokens, c.prospect)
 			}
 		}
@@ -89,19 +90,24 @@ func TestSurvey(t *testing.T) {
 	}
 	s := &survey{workers: 2, warned: map[side]bool{}}
 	s.lay(runs)
-	s.finished([]Row{row(0, sharedSpeed, "m", 50), row(0, Finished, "m", 3), row(1, sharedSpeed, "other", 70), row(1, Finished, "other", 3),
-		row(2, trainSpeed, "m", 90), row(2, sharedSpeed, "m", 0), row(2, Finished, "m", 3), row(3, Failed, "m", 10), {Measure: Failed, origin: origin{Run: runs[4].Name()}}, {Measure: Finished, origin: origin{Run: "another"}}}, "m")
+	s.finished([]Row{row(0, sharedSpeed, "m", 50), row(0, Finished, "m", 3), row(1, sharedSpeed, "other", 70),
+		row(1, Finished, "other", 3),
+		row(2, trainSpeed, "m", 90), row(2, sharedSpeed, "m", 0), row(2, Finished, "m", 3), row(3, Failed, "m", 10),
+		{Measure: Failed, origin: origin{Run: runs[4].Name()}},
+		{Measure: Finished, origin: origin{Run: "another"}}}, "m")
 	all := runs[0].tokens()
-	for i, want := range []prospect{{stage: finished, trained: all, past: 1. / 50}, {stage: finished, trained: all}, {stage: finished, trained: all},
-		{stage: finished, trained: all / 4}, {stage: waiting}} {
+	for i, want := range []prospect{{stage: finished, trained: all, past: 1. / 50}, {stage: finished, trained: all},
+		{stage: finished, trained: all}, {stage: finished, trained: all / 4}, {stage: waiting}} {
 		got := s.courses[i]
-		if got.stage != want.stage || got.trained != want.trained || got.past != want.past || got.tokens != all || got.flops <= 0 || got.arch != runs[i].Arch {
+		if got.stage != want.stage || got.trained != want.trained || got.past != want.past || got.tokens != all ||
+			got.flops <= 0 || got.arch != runs[i].Arch {
 			t.Errorf("run %d: %+v, want %+v", i, got.prospect, want)
 		}
 	}
 	one := &survey{workers: 1}
 	one.lay(runs)
-	if one.finished([]Row{row(0, sharedSpeed, "m", 50), row(1, trainSpeed, "m", 80)}, "m"); one.courses[0].past != 0 || one.courses[1].past != 1./80 {
+	if one.finished([]Row{row(0, sharedSpeed, "m", 50), row(1, trainSpeed, "m", 80)}, "m"); one.courses[0].past != 0 ||
+		one.courses[1].past != 1./80 {
 		t.Errorf("with one worker: %+v, %+v", one.courses[0].prospect, one.courses[1].prospect)
 	}
 	last := s.courses[4]
@@ -161,7 +167,8 @@ func TestSlow(t *testing.T) {
 		"more work":         {[]Speed{{"s", "a", 10, 1}, {"s", "b", 100, 90}}, ""},
 		"as little as none": {[]Speed{{"s", "a", 100, 1}, {"s", "b", 1, 0.5}}, "b"},
 		"another size":      {[]Speed{{"s", "a", 10, 1}, {"m", "a", 10, 99}}, ""},
-		"the median counts": {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 500}, {"s", "c", 10, 1}, {"s", "d", 10, 20}}, "bd"},
+		"the median counts": {[]Speed{{"s", "a", 10, 1}, {"s", "b", 10, 500}, {"s", "c", 10, 1}, {"s", "d", 10, 20}},
+			"bd"},
 	} {
 		got := ""
 		for _, s := range slows(x.list) {
@@ -172,12 +179,14 @@ func TestSlow(t *testing.T) {
 		}
 	}
 	enough := func(r *prospect) { r.steps = enoughSteps }
-	runs := slices.Concat(of(1, "a", enough, quick(3), flops(7)), of(1, "a", enough, quick(2)), of(1, "a", enough, quick(4)), of(1, "a", quick(1)), // too few steps
+	runs := slices.Concat(of(1, "a", enough, quick(3), flops(7)), of(1, "a", enough, quick(2)),
+		of(1, "a", enough, quick(4)), of(1, "a", quick(1)), // too few steps
 		of(1, "b", enough), of(1, "a", size("l"), enough, quick(9)))
 	if got, want := speeds(runs), []Speed{{"s", "a", 7, 2}, {"l", "a", 10, 9}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v: that of the fastest step", got, want)
 	}
-	runs = slices.Concat(of(1, "b", done(9, 30), past(8), start(4)), of(1, "a", done(9, 30), past(8)), of(1, "b", size("l"), done(9, 30)))
+	runs = slices.Concat(of(1, "b", done(9, 30), past(8), start(4)), of(1, "a", done(9, 30), past(8)),
+		of(1, "b", size("l"), done(9, 30)))
 	want := slices.Clone(runs)
 	want[0].perToken, want[0].quick, want[0].past, want[0].judge = 0.5, 0.5, 0, 0
 	x := slow{Speed: Speed{Size: "s", Arch: "b"}, usual: 0.5}

@@ -32,7 +32,8 @@ func TestDamagedFields(t *testing.T) {
 				continue
 			}
 			key := slices.Sorted(maps.Keys(x))[g.IntN(len(x))]
-			value := []any{nil, 0, -1, 1e300, "", "x", []any{}, []any{1}, map[string]any{"a": 1}, [][]float64{{1, 2}}}[g.IntN(10)]
+			value := []any{nil, 0, -1, 1e300, "", "x", []any{}, []any{1}, map[string]any{"a": 1},
+				[][]float64{{1, 2}}}[g.IntN(10)]
 			if x[key] = value; value == nil {
 				delete(x, key)
 			}

@@ -53,7 +53,8 @@ func TestTokenizerOfAnExperiment(t *testing.T) {
 	dir = t.TempDir()
 	r.Tokenizer.Path, r.Tokenizer.Vocab = "", 320
 	made(r)
-	for path, want := range map[string]int{filepath.Join(dir, "tokenizer.json"): 320, filepath.Join(earlier, "tokenizer.json"): 320, "bytes": 320, "": 0} {
+	for path, want := range map[string]int{filepath.Join(dir, "tokenizer.json"): 320,
+		filepath.Join(earlier, "tokenizer.json"): 320, "bytes": 320, "": 0} {
 		if s := (&Spec{Tokenizer: path}); s.Resolve() != nil || s.Vocab != want || s.Format != specFormat {
 			t.Errorf("the models' vocabulary with %q: %+v", path, s)
 		}
@@ -76,8 +77,9 @@ func TestRowsElsewhere(t *testing.T) {
 	file := func(name string, value float64, runs ...Run) string {
 		var rows []Row
 		for _, r := range runs {
-			base := Row{origin: origin{Experiment: s.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Parameters: r.parameters(),
-				Steps: 8, Tokens: r.tokens()}, Measure: "lm.loss", Value: value}
+			base := Row{origin: origin{Experiment: s.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR,
+				Seed: r.Seed, Parameters: r.parameters(), Steps: 8, Tokens: r.tokens()},
+				Measure: "lm.loss", Value: value}
 			end := base
 			end.Measure, end.Value = Finished, 1
 			rows = append(rows, base, end)
@@ -115,7 +117,8 @@ func TestRowsElsewhere(t *testing.T) {
 			t.Errorf("%s: %+v, want %g", runs[i].Name(), rows, want)
 		}
 	}
-	if _, err := ReadRowFiles(paths[0], dir); !errors.Is(err, vfs.ErrNotRegular) || !strings.HasPrefix(err.Error(), dir) {
+	if _, err := ReadRowFiles(paths[0], dir); !errors.Is(err, vfs.ErrNotRegular) ||
+		!strings.HasPrefix(err.Error(), dir) {
 		t.Errorf("a folder: %v", err)
 	}
 	if rows, err := ReadRowFiles(paths...); err != nil || len(rows) != 14 {
@@ -124,7 +127,8 @@ func TestRowsElsewhere(t *testing.T) {
 	if err := os.WriteFile(other, []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadRowFiles(other); err == nil || !strings.Contains(err.Error(), other) || !strings.Contains(err.Error(), "line 1: ") {
+	if _, err := ReadRowFiles(other); err == nil || !strings.Contains(err.Error(), other) ||
+		!strings.Contains(err.Error(), "line 1: ") {
 		t.Errorf("a damaged file: %v", err)
 	}
 }
@@ -134,12 +138,14 @@ func TestWhatCounts(t *testing.T) {
 	for _, x := range []struct {
 		experiment, measure string
 		want                bool
-	}{{"speed-160m", trainSpeed, true}, {"speed-160m", "lm.loss", false}, {"small-text", trainSpeed, true}, {"small-text", "lm.loss", true}, {"another", "lm.loss", true}} {
+	}{{"speed-160m", trainSpeed, true}, {"speed-160m", "lm.loss", false}, {"small-text", trainSpeed, true},
+		{"small-text", "lm.loss", true}, {"another", "lm.loss", true}} {
 		if got := (&claim{measure: x.measure}).counts(x.experiment); got != x.want {
 			t.Errorf("%s of %s counts: %v", x.measure, x.experiment, got)
 		}
 		rows := slices.Concat(seeded(plain, x.measure, 3, 3, 3), seeded(v1, x.measure, 1, 1, 1))
-		list, links := written(map[string][]Row{x.experiment: rows}).found(&claim{arch: v1, than: plain, measure: x.measure})
+		list, links := written(map[string][]Row{x.experiment: rows}).found(&claim{arch: v1, than: plain,
+			measure: x.measure})
 		if want := map[bool]int{true: 1}[x.want]; len(list) != want || len(links) != want {
 			t.Errorf("%s of %s: %+v", x.measure, x.experiment, list)
 		}
@@ -166,7 +172,8 @@ func TestLostMeasures(t *testing.T) {
 		want    int
 	}{
 		{"one side, measured", half, "lm.loss", 1}, {"one side, not measured", half, "lm.others", 0},
-		{"both sides", []Row{failed(plain), failed(v1)}, "lm.others", 1}, {"a side is missing", []Row{failed(v1)}, "lm.others", 0},
+		{"both sides", []Row{failed(plain), failed(v1)}, "lm.others", 1},
+		{"a side is missing", []Row{failed(v1)}, "lm.others", 0},
 		{"measured at another rate", []Row{failed(plain), failed(v1), again, later, ended}, "lm.loss", 1},
 		{"no measure", []Row{failed(plain), failed(v1)}, "", 0},
 	} {
@@ -175,7 +182,8 @@ func TestLostMeasures(t *testing.T) {
 			c = &claim{why: "too large"}
 		}
 		list, links := written(map[string][]Row{"a": x.rows}).found(c)
-		if len(list) != x.want || len(links) != x.want || x.want > 0 && (list[0].Figure != "–" || list[0].Verdict != Unclear || links[0] != "[a](#a)") {
+		if len(list) != x.want || len(links) != x.want || x.want > 0 &&
+			(list[0].Figure != "–" || list[0].Verdict != Unclear || links[0] != "[a](#a)") {
 			t.Errorf("%s: %+v %q", x.what, list, links)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 
 // The evaluation of rows has everything that they say about a model, a question and its answers.
 func TestEvaluationOfRows(t *testing.T) {
-	info := &TaskInfo{Name: "~needle", Kind: "needle", Question: "q", Place: 3, Version: 2, Context: 64, Seed: 20, Config: map[string]any{"needles": 4.0}}
+	info := &TaskInfo{Name: "~needle", Kind: "needle", Question: "q", Place: 3, Version: 2, Context: 64, Seed: 20,
+		Config: map[string]any{"needles": 4.0}}
 	rows := seeded(v1, "needle.bound", 0.5)
 	for i := range rows {
 		rows[i].Machine, rows[i].Commit, rows[i].Parameters = "m", "c", 700
@@ -32,21 +33,27 @@ func TestEvaluationOfRows(t *testing.T) {
 	probe.Measure, probe.Metric = "probe.needle.bound", ""
 	alone.Measure, alone.Task = "other.bound", nil
 	e := newFinal(append(rows, free, probe, alone)).eval
-	if e.Machine != "m" || e.Commit != "c" || e.Seed != 20 || e.Date != "" || len(e.Models) != 1 || len(e.Models[0].Results) != 1 {
+	if e.Machine != "m" || e.Commit != "c" || e.Seed != 20 || e.Date != "" || len(e.Models) != 1 ||
+		len(e.Models[0].Results) != 1 {
 		t.Fatalf("%+v", e)
 	}
-	if got, want := e.Models[0].Model, (eval.Model{Name: "diff", Group: "diff", Hash: "diff-s1", Arch: v1, Parameters: 700, Context: 64}); got != want {
+	if got, want := e.Models[0].Model,
+		(eval.Model{Name: "diff", Group: "diff", Hash: "diff-s1", Arch: v1, Parameters: 700,
+			Context: 64}); got != want {
 		t.Errorf("model %+v, want %+v", got, want)
 	}
 	got := e.Models[0].Results[0]
-	if got.Question != "q" || got.Task != "~needle" || got.Kind != "needle" || got.Place != 3 || got.Version != 2 || got.Context != 64 || got.N != 2 ||
-		string(got.Detail) != `{"a":1}` || !reflect.DeepEqual(got.Config, info.Config) || len(got.Answers) != 2 || len(got.Metrics) != 2 {
+	if got.Question != "q" || got.Task != "~needle" || got.Kind != "needle" || got.Place != 3 || got.Version != 2 ||
+		got.Context != 64 || got.N != 2 ||
+		string(got.Detail) != `{"a":1}` || !reflect.DeepEqual(got.Config, info.Config) || len(got.Answers) != 2 ||
+		len(got.Metrics) != 2 {
 		t.Errorf("%+v", got)
 	}
-	for i, want := range []eval.Metric{{Name: "bound", Label: "beside its key, %", Mean: eval.Mean{Value: 0.5}}, {Name: "free", Label: "anywhere, %", Mean: eval.Mean{Value: 0.75}}} {
+	for i, want := range []eval.Metric{{Name: "bound", Label: "beside its key, %", Mean: eval.Mean{Value: 0.5}},
+		{Name: "free", Label: "anywhere, %", Mean: eval.Mean{Value: 0.75}}} {
 		m := got.Metrics[i]
-		if m.Name != want.Name || m.Label != want.Label || m.Value != want.Value || m.Better != eval.Higher || m.StdErr != 0.25 || m.N != 2 ||
-			!maps.Equal(m.Floors, r.Floors) {
+		if m.Name != want.Name || m.Label != want.Label || m.Value != want.Value || m.Better != eval.Higher ||
+			m.StdErr != 0.25 || m.N != 2 || !maps.Equal(m.Floors, r.Floors) {
 			t.Errorf("%+v, want %+v", m, want)
 		}
 	}
@@ -78,9 +85,11 @@ func TestCellsAreTheirCommands(t *testing.T) {
 		}
 		seeds, err := strconv.Atoi(strings.Join(all("seeds"), " "))
 		if err != nil || rates != c.rates || seeds != c.seeds {
-			t.Errorf("%s has %d rates and %d seeds, its command %d and %d (%v)", c.name, c.rates, c.seeds, rates, seeds, err)
+			t.Errorf("%s has %d rates and %d seeds, its command %d and %d (%v)", c.name, c.rates, c.seeds,
+				rates, seeds, err)
 		}
-		if !slices.Equal(all("name"), []string{c.name}) || !slices.Equal(all("dir"), []string{"runs/" + c.name}) || c.what == "" {
+		if !slices.Equal(all("name"), []string{c.name}) || !slices.Equal(all("dir"), []string{"runs/" + c.name}) ||
+			c.what == "" {
 			t.Errorf("%s is described as %q and runs %s", c.name, c.what, c.command)
 		}
 	}
@@ -100,7 +109,8 @@ func TestWordsAreExplained(t *testing.T) {
 	var e evidence
 	e.words()
 	for _, w := range list {
-		if line := fmt.Sprintf("- **%s**: %s.\n", w.Word, strings.TrimSuffix(w.Says, ".")); !strings.Contains(e.String(), line) {
+		if line := fmt.Sprintf("- **%s**: %s.\n", w.Word,
+			strings.TrimSuffix(w.Says, ".")); !strings.Contains(e.String(), line) {
 			t.Errorf("no %q in %s", line, e.String())
 		}
 	}
@@ -164,8 +174,10 @@ func TestSizesAreSeparate(t *testing.T) {
 func TestPageOfProbes(t *testing.T) {
 	rows := slices.Concat(probed(plain, 1e6), probed(v1, 3e6))
 	p := Summarize(rows)
-	if p.Experiment.Rule != rule+" One learning rate was tried of each architecture, so nothing was tuned." || len(p.Experiment.Curves) != 1 ||
-		!slices.Equal(p.Brief["needle"], []string{"bound", "constrained", "free"}) || p.Brief["samples"] == nil || len(p.Brief["samples"]) != 0 {
+	if p.Experiment.Rule != rule+" One learning rate was tried of each architecture, so nothing was tuned." ||
+		len(p.Experiment.Curves) != 1 ||
+		!slices.Equal(p.Brief["needle"], []string{"bound", "constrained", "free"}) || p.Brief["samples"] == nil ||
+		len(p.Brief["samples"]) != 0 {
 		t.Errorf("%q, %d curves, %v", p.Experiment.Rule, len(p.Experiment.Curves), p.Brief)
 	}
 	list := p.Experiment.Tables[len(p.Experiment.Tables)-1].Rows
@@ -174,7 +186,8 @@ func TestPageOfProbes(t *testing.T) {
 	}
 	failed := at(v1, 1, 2, Failed, 60)
 	failed.Run, failed.Tokens, failed.Steps = "diff-s2", 2_000_000, 90
-	if got := newFinal(append(rows, failed)).runRow("tiny", v1, 2); !slices.Equal(got, []string{"diff-s2", "0", "2M", "diverged after 60 of 90 steps", "–", "–", "–"}) {
+	if got := newFinal(append(rows, failed)).runRow("tiny", v1, 2); !slices.Equal(got,
+		[]string{"diff-s2", "0", "2M", "diverged after 60 of 90 steps", "–", "–", "–"}) {
 		t.Errorf("%q", got)
 	}
 }

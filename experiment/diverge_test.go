@@ -40,7 +40,10 @@ func TestDiverges(t *testing.T) {
 			t.Errorf("%s: %d runs failed, best %v", what, failed, f.best)
 		}
 		grid := Summarize(rows).Experiment.Tables[0].Rows
-		if !slices.ContainsFunc(grid, func(r []string) bool { return strings.Join(r, " ") == "nano diff 900 1 diverged " }) {
+		if !slices.ContainsFunc(grid, func(r []string) bool {
+			return strings.Join(r,
+				" ") == "nano diff 900 1 diverged "
+		}) {
 			t.Errorf("%s: the grid is %q", what, grid)
 		}
 	}

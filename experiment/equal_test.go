@@ -23,7 +23,8 @@ func TestUnequalParameters(t *testing.T) {
 	if err := p.HTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	for where, text := range map[string]string{"lead": p.Experiment.Lead, "table": p.Table(false), "page": page.String()} {
+	for where, text := range map[string]string{"lead": p.Experiment.Lead, "table": p.Table(false),
+		"page": page.String()} {
 		text = strings.ReplaceAll(text, "&#43;", "+")
 		if !strings.Contains(text, says) || where != "page" && strings.Contains(text, "1009000") {
 			t.Errorf("the %s does not say %q", where, says)
@@ -53,7 +54,8 @@ func TestUnequalGrid(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := Unequal(runs)
-	if len(list) != 1 || !strings.Contains(list[0], "nano wide has ") || !strings.Contains(list[0], ", nano transformer ") {
+	if len(list) != 1 || !strings.Contains(list[0], "nano wide has ") ||
+		!strings.Contains(list[0], ", nano transformer ") {
 		t.Errorf("%q", list)
 	}
 	for i := range runs {
@@ -66,7 +68,8 @@ func TestUnequalGrid(t *testing.T) {
 // Models of up to one percent more or fewer parameters are equal, and none beyond; one without a count is not compared.
 func TestEqualWithinAPercent(t *testing.T) {
 	of := func(n int) sized { return sized{name: "a", parameters: n} }
-	for n, equal := range map[int]bool{1_000_000: true, 1_009_999: true, 1_010_001: false, 990_001: true, 989_999: false,
+	for n, equal := range map[int]bool{1_000_000: true, 1_009_999: true, 1_010_001: false, 990_001: true,
+		989_999:   false,
 		1_011_000: false, 1_050_000: false, 1_099_000: false, 950_000: false, 2_000_000: false, 0: true} {
 		if got := of(n).differs(of(1_000_000)); (got == "") != equal {
 			t.Errorf("%d against 1000000: %q", n, got)

@@ -32,9 +32,12 @@ func TestLinesOfAClaim(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for want, c := range map[string]*claim{
-		"| x | V2 | – | no row measures it yet | **not run** | [small-text](#small-text) |\n": {text: "x", source: "V2", measure: "m", arch: v1, than: plain},
-		"| x | V2 | – | no row measures it yet | **not run** | [v1-study](#v1-study) |\n":     {text: "x", source: "V2", measure: "m", arch: v1, than: plain, cell: "v1-study"},
-		"| x | V2 | – | too large | **cannot be told here** | `antiphase y` |\n":              {text: "x", source: "V2", why: "too large", command: "antiphase y"},
+		"| x | V2 | – | no row measures it yet | **not run** | [small-text](#small-text) |\n": {text: "x", source: "V2",
+			measure: "m", arch: v1, than: plain},
+		"| x | V2 | – | no row measures it yet | **not run** | [v1-study](#v1-study) |\n": {text: "x", source: "V2",
+			measure: "m", arch: v1, than: plain, cell: "v1-study"},
+		"| x | V2 | – | too large | **cannot be told here** | `antiphase y` |\n": {text: "x", source: "V2",
+			why: "too large", command: "antiphase y"},
 	} {
 		e := written(map[string][]Row{"a": rows})
 		if e.claim(c); e.String() != want {
@@ -51,7 +54,8 @@ func TestSectionOfAnExperiment(t *testing.T) {
 		rows[i].Machine, rows[i].Commit = "a <machine>", "c0ffee"
 	}
 	slow := at(plain, 2, 1, heldOut, 9) // another rate, tried elsewhere
-	slow.Run, slow.Machine, slow.Commit, slow.Command = "transformer-slow", "another", "decade", "antiphase compare --lr 2"
+	slow.Run, slow.Machine, slow.Commit, slow.Command = "transformer-slow", "another", "decade",
+		"antiphase compare --lr 2"
 	rows = append(rows, slow)
 	e := written(map[string][]Row{"small-text": rows})
 	e.experiment("small-text", rows)
@@ -60,7 +64,8 @@ func TestSectionOfAnExperiment(t *testing.T) {
 	for _, want := range []string{"## small-text\n\n", "Of the plan: incomplete, 7 of 15 runs: ", "Finished so far: transformer: 3 seeds (1, 2, 3) at lr 1, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n" +
 		"```sh\nantiphase compare transformer\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare diff\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare --lr 2\n```\n\n" +
 		"a &lt;machine>; commit c0ffee. another; commit decade. The learning rate of each architecture is the one with the best held-out loss;",
-		"Runs compared. The held-out loss", "| run | parameters | tokens | held-out loss while training |", "|---|---|---|---|---|---|---|\n", "| transformer-s1 | 0 | 2M | 1.0000 |", "| diff-s3 |"} {
+		"Runs compared. The held-out loss", "| run | parameters | tokens | held-out loss while training |",
+		"|---|---|---|---|---|---|---|\n", "| transformer-s1 | 0 | 2M | 1.0000 |", "| diff-s3 |"} {
 		i := strings.Index(got, want)
 		if i < 0 || i < at {
 			t.Errorf("%q is missing or not in its place in\n%s", want, got)

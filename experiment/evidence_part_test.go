@@ -22,10 +22,11 @@ func TestEvidenceOfAnUnfinishedCell(t *testing.T) {
 		says    []string
 		decided string // the sides whose claims have verdicts
 	}{
-		{"two seeds of each", func(r *Row) bool { return r.Seed == 3 }, []string{"incomplete, 6 of 9 runs: transformer has 2 of 3 seeds",
-			"diff2: 2 seeds (1, 2) at lr", "2 seeds (a verdict needs 3)", "Of the plan: incomplete, 6 of 9 runs"}, ""},
-		{"5 of 9", func(r *Row) bool { return r.Seed == 3 || r.Seed == 2 && r.Arch == v2 }, []string{"incomplete, 5 of 9 runs",
-			"diff2: 1 seed (1) at lr", "(one seed: no interval)"}, ""},
+		{"two seeds of each", func(r *Row) bool { return r.Seed == 3 },
+			[]string{"incomplete, 6 of 9 runs: transformer has 2 of 3 seeds", "diff2: 2 seeds (1, 2) at lr",
+				"2 seeds (a verdict needs 3)", "Of the plan: incomplete, 6 of 9 runs"}, ""},
+		{"5 of 9", func(r *Row) bool { return r.Seed == 3 || r.Seed == 2 && r.Arch == v2 },
+			[]string{"incomplete, 5 of 9 runs", "diff2: 1 seed (1) at lr", "(one seed: no interval)"}, ""},
 		{"the last run is missing", func(r *Row) bool { return r.Seed == 3 && r.Arch == v2 }, []string{
 			"incomplete, 8 of 9 runs: diff2 has 2 of 3 seeds", "3 seeds against 2 (a verdict needs 3)"}, "DIFF "},
 	} {
@@ -94,7 +95,8 @@ func TestCoverageOfFewSeeds(t *testing.T) {
 		g := rand.New(rand.NewPCG(5, uint64(10*c.than+c.arch)))
 		held := 0
 		for range trials {
-			rows := slices.DeleteFunc(simulated(g, c.than, 60), func(r Row) bool { return r.Arch == v1 && int(r.Seed) >= c.arch })
+			rows := slices.DeleteFunc(simulated(g, c.than, 60),
+				func(r Row) bool { return r.Arch == v1 && int(r.Seed) >= c.arch })
 			for i := range rows {
 				shift := c.apart * g.NormFloat64()
 				rows[i].Value += shift
@@ -127,10 +129,13 @@ func TestEvidenceOfDivergedSides(t *testing.T) {
 		sides  []string // whose runs all diverged
 		there  string
 	}{
-		{"one side", func(r *Run) bool { return r.Arch == v1 }, []string{v1}, "transformer: 3 seeds (1, 2, 3) at lr 0.001, diff: 3 seeds (1, 2, 3; all diverged) at lr 0.001"},
-		{"two sides", func(r *Run) bool { return r.Arch != plain }, []string{v1, v2}, "diff2: 3 seeds (1, 2, 3; all diverged)"},
+		{"one side", func(r *Run) bool { return r.Arch == v1 }, []string{v1},
+			"transformer: 3 seeds (1, 2, 3) at lr 0.001, diff: 3 seeds (1, 2, 3; all diverged) at lr 0.001"},
+		{"two sides", func(r *Run) bool { return r.Arch != plain }, []string{v1, v2},
+			"diff2: 3 seeds (1, 2, 3; all diverged)"},
 		{"all", func(*Run) bool { return true }, three, "transformer: 3 seeds (1, 2, 3; all diverged)"},
-		{"two runs", func(r *Run) bool { return r.Arch == v2 && r.Seed > 1 }, nil, "diff2: 3 seeds (1, 2, 3; 2 diverged)"},
+		{"two runs", func(r *Run) bool { return r.Arch == v2 && r.Seed > 1 }, nil,
+			"diff2: 3 seeds (1, 2, 3; 2 diverged)"},
 	} {
 		m := made{name: "160m-text", size: "160m", sides: three, rates: 1, seeds: 3, failed: c.failed}
 		dir := t.TempDir()

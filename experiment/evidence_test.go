@@ -43,8 +43,9 @@ func (m *made) rows() []Row {
 }
 
 func (m *made) run(r *Run, g *rand.Rand, worse float64) (rows []Row) {
-	base := Row{origin: origin{Experiment: m.name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Parameters: 1e6,
-		Steps: 100, Tokens: 1e6, Machine: "a machine", Commit: "c0ffee", Command: "antiphase compare --name " + m.name}}
+	base := Row{origin: origin{Experiment: m.name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed,
+		Parameters: 1e6, Steps: 100, Tokens: 1e6, Machine: "a machine", Commit: "c0ffee",
+		Command: "antiphase compare --name " + m.name}}
 	if m.failed != nil && m.failed(r) {
 		base.Measure, base.Value, base.Note = Failed, 60, "the loss is not finite"
 		return []Row{base}
@@ -71,8 +72,9 @@ func (m *made) run(r *Run, g *rand.Rand, worse float64) (rows []Row) {
 	add(trainSpeed, eval.Higher, 1000)
 	probe := add("probe.needle.bound N=4 R=2", eval.Higher, 0.7)
 	probe.Curve = [][2]float64{{float64(1+r.Seed) * 1e5, 0.2}, {float64(2+r.Seed) * 1e5, probe.Value}}
-	for place, name := range []string{"lm.loss", "lm.ar_hit", "lm.others", "needle.bound N=1 R=1", "needle.bound N=4 R=2",
-		"attention.answer N=4 R=1", "attention.noise N=4 R=1", "outliers.logits_max", "outliers.hidden_max",
+	for place, name := range []string{"lm.loss", "lm.ar_hit", "lm.others", "needle.bound N=1 R=1",
+		"needle.bound N=4 R=2", "attention.answer N=4 R=1", "attention.noise N=4 R=1", "outliers.logits_max",
+		"outliers.hidden_max",
 		"lowbit.kl logits@4", "context_rms.least"} {
 		kind, metric, _ := strings.Cut(strings.Split(name, " N=")[0], ".")
 		better := eval.Lower
@@ -190,7 +192,8 @@ func TestEvidenceOfAllCells(t *testing.T) {
 			total += k
 		}
 	}
-	if total != len(claims) || !strings.Contains(doc, "| claims | holds | does not hold | differs | cannot be told here | not run |") {
+	if total != len(claims) || !strings.Contains(doc,
+		"| claims | holds | does not hold | differs | cannot be told here | not run |") {
 		t.Errorf("the summary counts %d of %d claims", total, len(claims))
 	}
 	for _, w := range words {
@@ -309,7 +312,8 @@ func (*made) page(rows []Row) string {
 
 // A folder without rows is not the one that was meant.
 func TestEvidenceOfNothing(t *testing.T) {
-	if err := Evidence(t.TempDir(), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "holds no file of rows") {
+	if err := Evidence(t.TempDir(), &bytes.Buffer{}); err == nil ||
+		!strings.Contains(err.Error(), "holds no file of rows") {
 		t.Error(err)
 	}
 }

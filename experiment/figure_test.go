@@ -19,7 +19,9 @@ func TestFigureOfARatio(t *testing.T) {
 		{15.26, 2.1, 110.8, 3, "×15.3 [×2.10, ×111]"},
 		{0.052, 0.0111, 0.24, 3, "×0.052 [×0.011, ×0.24]"},
 		{9.996, 0.0996, 99.96, 2, "×10.0 [×0.10, ×100] (unreliable: the seeds differ too much)"},
-		{1000, 10, 1000, 3, "×1000 [×10.0, ×1000]"}, {5, 1, 100.5, 3, "×5.00 [×1.00, ×100] (unreliable: the seeds differ too much)"}, {0.001, 0.001, 0.0994, 3, "×0.001 [×0.001, ×0.099]"}, // bounds are within
+		{1000, 10, 1000, 3, "×1000 [×10.0, ×1000]"},
+		{5, 1, 100.5, 3, "×5.00 [×1.00, ×100] (unreliable: the seeds differ too much)"},
+		{0.001, 0.001, 0.0994, 3, "×0.001 [×0.001, ×0.099]"}, // bounds are within
 		{math.NaN(), math.NaN(), math.NaN(), 3, "no ratio, a value is 0"},
 		{0, 0, 0, 3, "no ratio, a value is 0"},
 		{inf, inf, inf, 3, "no ratio, a value is 0"},
@@ -41,12 +43,13 @@ func TestFigureOfADifference(t *testing.T) {
 	}{
 		{claim{unit: "nats"}, finding{arch: 1.5, than: 1.75, diff: -0.25, low: -0.3, high: -0.2, seeds: 3},
 			"1.500 against 1.750: −0.250 [−0.300, −0.200] nats"},
-		{claim{unit: "nats"}, finding{arch: 1.5, than: 1.75, diff: -0.25, low: math.Inf(-1), high: math.Inf(1), seeds: 1},
-			"1.500 against 1.750: −0.250 nats (one seed: no interval)"},
+		{claim{unit: "nats"}, finding{arch: 1.5, than: 1.75, diff: -0.25, low: math.Inf(-1),
+			high: math.Inf(1), seeds: 1}, "1.500 against 1.750: −0.250 nats (one seed: no interval)"},
 		{claim{percent: true}, finding{arch: 0.5, than: 0.25, diff: 0.25, low: 0.2, high: 0.3, seeds: 3,
 			floors: map[string]float64{"copy": 0.25, "chance": 0.01, "one": 1}},
 			"50.0 against 25.0, chance 1.0, copy 25.0: +25.0 [+20.0, +30.0] points"},
-		{claim{}, finding{arch: 21, than: 20, diff: 1, low: -1, high: 3, seeds: 3}, "21.0 against 20.0: +1.0 [−1.0, +3.0]"},
+		{claim{}, finding{arch: 21, than: 20, diff: 1, low: -1, high: 3, seeds: 3},
+			"21.0 against 20.0: +1.0 [−1.0, +3.0]"},
 		{claim{}, finding{arch: 0.0012, than: 0.0011, diff: 0.0001, low: 0, high: 0.0002, seeds: 3},
 			"0.0012 against 0.0011: +0.0001 [+0, +0.0002]"},
 	} {

@@ -28,7 +28,8 @@ func seeded(arch, measure string, values ...float64) (rows []Row) {
 
 // The interval over seeds is Student's: t of 2 degrees of freedom is 4.302653 in tables, of one 12.7062.
 func TestFindBySeed(t *testing.T) {
-	rows := slices.Concat(seeded(plain, "outliers.hidden_max", 10, 20, 30, 99), seeded(v1, "outliers.hidden_max", 11, 22, 36))
+	rows := slices.Concat(seeded(plain, "outliers.hidden_max", 10, 20, 30, 99),
+		seeded(v1, "outliers.hidden_max", 11, 22, 36))
 	c := &claim{arch: v1, than: plain, measure: "outliers.hidden_max"}
 	x, ok := newFinal(rows).find(c, "tiny")
 	half := 4.302653 * math.Sqrt(7.0/3) // differences 1, 2, 6: mean 3, variance 7; the fourth seed has no partner
@@ -43,7 +44,8 @@ func TestFindBySeed(t *testing.T) {
 		for i := range bare {
 			change(&bare[i])
 		}
-		if got, ok := newFinal(bare).find(c, "tiny"); !ok || got.diff != x.diff || got.low != x.low || got.high != x.high || got.seeds != 3 {
+		if got, ok := newFinal(bare).find(c, "tiny"); !ok || got.diff != x.diff || got.low != x.low ||
+			got.high != x.high || got.seeds != 3 {
 			t.Errorf("without pairs: %+v, want %+v", got, x)
 		}
 	}
@@ -58,7 +60,8 @@ func TestFindBySeed(t *testing.T) {
 		!(math.Abs(math.Log(x.high)-(math.Log(4)+half)) <= 1e-4) {
 		t.Errorf("ratios: %+v, want 4 and half a width of %g", x, half)
 	}
-	x, ok = newFinal(slices.Concat(seeded(plain, "outliers.hidden_max", 1), seeded(v1, "outliers.hidden_max", 2))).find(c, "tiny")
+	x, ok = newFinal(slices.Concat(seeded(plain, "outliers.hidden_max", 1),
+		seeded(v1, "outliers.hidden_max", 2))).find(c, "tiny")
 	if !ok || x.diff != 2 || !math.IsInf(x.low, -1) || !math.IsInf(x.high, 1) {
 		t.Errorf("one seed: %+v", x)
 	}
@@ -148,8 +151,10 @@ func TestVerdictAndDivergence(t *testing.T) {
 		{"of the other side", []string{plain}, worse, "lm.loss", Unclear},
 		{"of both", []string{plain, v1}, worse, "lm.loss", Unclear},
 		{"ranked", []string{v1}, better, tokensTo90, Holds},
-		{"doubtful", nil, finding{diff: -1, low: -2, high: -0.5, seeds: 3, doubts: []string{"a doubt"}}, "lm.loss", Unclear},
-		{"doubtful", nil, finding{diff: 1, low: 0.5, high: 2, seeds: 3, doubts: []string{"a doubt"}}, "lm.loss", Unclear},
+		{"doubtful", nil, finding{diff: -1, low: -2, high: -0.5, seeds: 3, doubts: []string{"a doubt"}},
+			"lm.loss", Unclear},
+		{"doubtful", nil, finding{diff: 1, low: 0.5, high: 2, seeds: 3, doubts: []string{"a doubt"}},
+			"lm.loss", Unclear},
 		{"two seeds", nil, finding{diff: -1, low: -2, high: -0.5, seeds: 2}, "lm.loss", Unclear},
 		{"no number", nil, finding{diff: math.NaN(), low: -2, high: -0.5, seeds: 3}, "lm.loss", Unclear},
 		{"no end", nil, finding{diff: -1, low: math.NaN(), high: -0.5, seeds: 3}, "lm.loss", Unclear},
@@ -161,7 +166,8 @@ func TestVerdictAndDivergence(t *testing.T) {
 		}
 		c := &claim{text: "it is so", source: "paper", arch: v1, than: plain, measure: x.measure}
 		v := newFinal(rows).verdict(c, "tiny", x.found)
-		if v.Verdict != x.want || v.Claim != "it is so" || v.Source != "paper" || v.Command != "antiphase compare diff" {
+		if v.Verdict != x.want || v.Claim != "it is so" || v.Source != "paper" ||
+			v.Command != "antiphase compare diff" {
 			t.Errorf("%s diverged: %+v, want %s", x.what, v, x.want)
 		}
 		basis := "tiny, 2M tokens, 3 seeds"
@@ -203,24 +209,35 @@ func TestFigureByKind(t *testing.T) {
 		{claim{percent: true, unit: "nats"}, finding{diff: 0.125, low: 0.1, high: 0.15, arch: 0.5, than: 0.375,
 			floors: map[string]float64{"copy": 0.25, "chance": 0.011, "all": 1}},
 			"50.0 against 37.5, chance 1.1, copy 25.0: +12.5 [+10.0, +15.0] points"},
-		{claim{unit: "nats"}, finding{diff: 0.125, low: 0.1, high: 0.15, arch: 0.5, than: 0.375, floors: map[string]float64{"chance": 0.25}},
+		{claim{unit: "nats"}, finding{diff: 0.125, low: 0.1, high: 0.15, arch: 0.5, than: 0.375,
+			floors: map[string]float64{"chance": 0.25}},
 			"0.500 against 0.375, chance 25.0: +0.125 [+0.100, +0.150] nats"},
 		{claim{ratio: true, unit: "tokens/s"}, finding{diff: 0.9, low: 0.8, high: 1.05, arch: 45_000, than: 50_000},
 			"45k against 50k: ×0.90 [×0.80, ×1.05]"},
 		{claim{unit: "nats"}, finding{diff: -0.1, low: -inf, high: inf, arch: 1.5, than: 1.6},
 			"1.500 against 1.600: −0.100 nats (one seed: no interval)"},
-		{claim{}, finding{diff: -9.9, low: -10, high: -9.8, arch: 0.1, than: 10}, "0.1 against 10.0: −9.9 [−10.0, −9.8]"},
+		{claim{}, finding{diff: -9.9, low: -10, high: -9.8, arch: 0.1, than: 10},
+			"0.1 against 10.0: −9.9 [−10.0, −9.8]"},
 		{claim{}, finding{diff: 9.9, low: 9.8, high: 10, arch: 10, than: 0.1}, "10.0 against 0.1: +9.9 [+9.8, +10.0]"},
-		{claim{}, finding{diff: 9.89, low: 9.8, high: 10, arch: 9.99, than: 0.1}, "9.990 against 0.100: +9.890 [+9.800, +10.000]"},
-		{claim{}, finding{diff: 0.001, low: 0.001, high: 0.001, arch: 0.011, than: 0.009}, "0.011 against 0.009: +0.001 [+0.001, +0.001]"},
-		{claim{}, finding{diff: -0.001, low: -0.002, high: 0.001, arch: 0.009, than: 0.01}, "0.009 against 0.010: −0.001 [−0.002, +0.001]"},
-		{claim{}, finding{diff: 0.001, low: -0.001, high: 0.002, arch: 0.01, than: 0.009}, "0.010 against 0.009: +0.001 [−0.001, +0.002]"},
-		{claim{}, finding{diff: 0.0002, low: -0.0001, high: 0.0005, arch: 0.0012, than: 0.001}, "0.0012 against 0.001: +0.0002 [−0.0001, +0.0005]"},
-		{claim{}, finding{diff: 0.0033, low: 0.001, high: 0.006, arch: 0.0123, than: 0.009}, "0.012 against 0.009: +0.003 [+0.001, +0.006]"},
-		{claim{}, finding{diff: -0.0033, low: -0.006, high: -0.001, arch: 0.009, than: 0.0123}, "0.009 against 0.012: −0.003 [−0.006, −0.001]"},
+		{claim{}, finding{diff: 9.89, low: 9.8, high: 10, arch: 9.99, than: 0.1},
+			"9.990 against 0.100: +9.890 [+9.800, +10.000]"},
+		{claim{}, finding{diff: 0.001, low: 0.001, high: 0.001, arch: 0.011, than: 0.009},
+			"0.011 against 0.009: +0.001 [+0.001, +0.001]"},
+		{claim{}, finding{diff: -0.001, low: -0.002, high: 0.001, arch: 0.009, than: 0.01},
+			"0.009 against 0.010: −0.001 [−0.002, +0.001]"},
+		{claim{}, finding{diff: 0.001, low: -0.001, high: 0.002, arch: 0.01, than: 0.009},
+			"0.010 against 0.009: +0.001 [−0.001, +0.002]"},
+		{claim{}, finding{diff: 0.0002, low: -0.0001, high: 0.0005, arch: 0.0012, than: 0.001},
+			"0.0012 against 0.001: +0.0002 [−0.0001, +0.0005]"},
+		{claim{}, finding{diff: 0.0033, low: 0.001, high: 0.006, arch: 0.0123, than: 0.009},
+			"0.012 against 0.009: +0.003 [+0.001, +0.006]"},
+		{claim{}, finding{diff: -0.0033, low: -0.006, high: -0.001, arch: 0.009, than: 0.0123},
+			"0.009 against 0.012: −0.003 [−0.006, −0.001]"},
 		{claim{}, finding{arch: 0, than: 0}, "0.000 against 0.000: +0.000 [+0.000, +0.000]"},
-		{claim{}, finding{diff: 1, low: -inf, high: 2, arch: 2, than: 1, seeds: 2}, "2.000 against 1.000: +1.000 (no interval)"},
-		{claim{}, finding{diff: 1, low: 0, high: inf, arch: 2, than: 1, seeds: 2}, "2.000 against 1.000: +1.000 (no interval)"},
+		{claim{}, finding{diff: 1, low: -inf, high: 2, arch: 2, than: 1, seeds: 2},
+			"2.000 against 1.000: +1.000 (no interval)"},
+		{claim{}, finding{diff: 1, low: 0, high: inf, arch: 2, than: 1, seeds: 2},
+			"2.000 against 1.000: +1.000 (no interval)"},
 		{claim{}, finding{note: "in words", diff: 3}, "in words"},
 	} {
 		if got := x.claim.figure(x.found); got != x.want {
@@ -274,7 +291,8 @@ func TestReach(t *testing.T) {
 	for _, x := range []struct {
 		list []float64
 		want float64
-	}{{[]float64{3, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}, {[]float64{1, 2, inf, inf}, inf}, {[]float64{1, inf, 2}, 2}, {[]float64{7}, 7}} {
+	}{{[]float64{3, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}, {[]float64{1, 2, inf, inf}, inf},
+		{[]float64{1, inf, 2}, 2}, {[]float64{7}, 7}} {
 		if got := median(x.list); got != x.want {
 			t.Errorf("median of %v: %g", x.list, got)
 		}
@@ -290,7 +308,8 @@ func TestReach(t *testing.T) {
 			rows[i].Parameters = 110
 		}
 	}
-	if got, ok := newFinal(rows).find(c, "tiny"); !ok || !slices.Equal(got.doubts, []string{"unequal parameters: diff has 110, transformer 100 (+10.0 %)"}) {
+	if got, ok := newFinal(rows).find(c, "tiny"); !ok ||
+		!slices.Equal(got.doubts, []string{"unequal parameters: diff has 110, transformer 100 (+10.0 %)"}) {
 		t.Errorf("models of other sizes: %+v", got)
 	}
 }
@@ -299,9 +318,11 @@ func TestReach(t *testing.T) {
 func TestVerdictsOfSizes(t *testing.T) {
 	var rows []Row
 	for _, size := range []string{"tiny", "small"} {
-		for _, r := range slices.Concat(seeded(plain, "outliers.hidden_max", 3, 3.1, 3.2), seeded(v1, "outliers.hidden_max", 1, 1.1, 1.2)) {
+		for _, r := range slices.Concat(seeded(plain, "outliers.hidden_max", 3, 3.1, 3.2),
+			seeded(v1, "outliers.hidden_max", 1, 1.1, 1.2)) {
 			if size == "small" {
-				r.Size, r.Run, r.Tokens, r.Value, r.Command = size, "small-"+r.Run, 7_000_000, -r.Value, "antiphase compare small"
+				r.Size, r.Run, r.Tokens, r.Value, r.Command = size, "small-"+r.Run, 7_000_000, -r.Value,
+					"antiphase compare small"
 			}
 			rows = append(rows, r)
 		}
@@ -313,7 +334,8 @@ func TestVerdictsOfSizes(t *testing.T) {
 			got = append(got, v.Verdict+": "+v.Basis+": "+v.Command)
 		}
 	}
-	if want := []string{"holds: tiny, 2M tokens, 3 seeds: antiphase compare diff", "does not hold: small, 7M tokens, 3 seeds: antiphase compare small"}; !slices.Equal(got, want) {
+	if want := []string{"holds: tiny, 2M tokens, 3 seeds: antiphase compare diff",
+		"does not hold: small, 7M tokens, 3 seeds: antiphase compare small"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if name := f.side("small", v1); name != "small diff" {

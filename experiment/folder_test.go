@@ -36,7 +36,8 @@ func TestFinished(t *testing.T) {
 	}
 	have := filepath.Join(dir, rowsName)
 	elsewhere := Options{Dir: filepath.Join(t.TempDir(), "new"), Have: []string{have}}
-	if list, err := s.Finished(elsewhere); err != nil || len(list) != 1 || list[0].Name() != "nano-transformer-lr0.003-s1" {
+	if list, err := s.Finished(elsewhere); err != nil || len(list) != 1 ||
+		list[0].Name() != "nano-transformer-lr0.003-s1" {
 		t.Errorf("%d runs of another machine, %v", len(list), err)
 	}
 	if _, err := os.Stat(elsewhere.Dir); err == nil {
@@ -76,25 +77,29 @@ func checkSets(t *testing.T, dir string, s *Spec) {
 	}{{left, ""}, {left + 1, "tokens to train on, one batch of nano takes"}} {
 		runs[0].Recipe.Train.Batch, runs[0].Recipe.Train.SeqLen = int(x.batch), 1
 		err := fills(set, runs[:1])
-		if (err == nil) != (x.says == "") || err != nil && (!errors.As(err, new(*data.SourceError)) || !strings.Contains(err.Error(), x.says)) {
+		if (err == nil) != (x.says == "") || err != nil &&
+			(!errors.As(err, new(*data.SourceError)) || !strings.Contains(err.Error(), x.says)) {
 			t.Errorf("a batch of %d of %d tokens: %v", x.batch, left, err)
 		}
 	}
 	r := runs[1].Recipe
 	r.Tokenizer.Path, r.Model.Vocab = "bytes", 100
-	if err := prepare(context.Background(), t.TempDir(), r, nil); err == nil || !strings.Contains(err.Error(), "model.vocab is 100: --set model.vocab=320") {
+	if err := prepare(context.Background(), t.TempDir(), r, nil); err == nil ||
+		!strings.Contains(err.Error(), "model.vocab is 100: --set model.vocab=320") {
 		t.Errorf("a vocabulary of 100 for %d ids: %v", tokenizer.Bytes().Vocab(), err)
 	}
 }
 
 // A folder may hold a lock and the remains of a spec, and nothing else.
 func TestEmptyFolder(t *testing.T) {
-	for name, good := range map[string]bool{"LOCK": true, specName + ".tmp-123": true, "notes": false, ".hidden": false, "data": false, specName + ".bak": false} {
+	for name, good := range map[string]bool{"LOCK": true, specName + ".tmp-123": true, "notes": false, ".hidden": false,
+		"data": false, specName + ".bak": false} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := empty(dir); (err == nil) != good || err != nil && (!errors.Is(err, ErrOther) || !strings.Contains(err.Error(), name)) {
+		if err := empty(dir); (err == nil) != good || err != nil &&
+			(!errors.Is(err, ErrOther) || !strings.Contains(err.Error(), name)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

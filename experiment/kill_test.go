@@ -51,13 +51,14 @@ func TestKill(t *testing.T) {
 		cmd.Env = append(os.Environ(), killDir+"="+dir)
 		return cmd
 	}
-	kill.Moments{From: 30 * time.Millisecond, To: 430 * time.Millisecond}.Repeat(t, *kills, start, func(killed int, ended bool) {
-		if ended {
-			t.Logf("finished after %d kills; starting over", killed)
-			dir, finished = t.TempDir(), map[string]time.Time{}
-		}
-		unchanged(t, dir, finished)
-	})
+	kill.Moments{From: 30 * time.Millisecond, To: 430 * time.Millisecond}.Repeat(t, *kills, start,
+		func(killed int, ended bool) {
+			if ended {
+				t.Logf("finished after %d kills; starting over", killed)
+				dir, finished = t.TempDir(), map[string]time.Time{}
+			}
+			unchanged(t, dir, finished)
+		})
 	rows, err := Work(context.Background(), nanoSpec(120), options(dir, oneThread(t)))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +118,8 @@ func TestContinue(t *testing.T) {
 	measures := func(rows []Row, name string) bool {
 		return slices.ContainsFunc(rows, func(r Row) bool { return r.Measure == name })
 	}
-	if measures(pairs, trainSpeed) || !measures(pairs, sharedSpeed) || !measures(alone, trainSpeed) || measures(alone, sharedSpeed) {
+	if measures(pairs, trainSpeed) || !measures(pairs, sharedSpeed) || !measures(alone, trainSpeed) ||
+		measures(alone, sharedSpeed) {
 		t.Error("speeds of runs that shared a device are not told apart from those of runs alone on it")
 	}
 	more := nanoSpec(60)
@@ -165,7 +167,8 @@ func TestUnfinishedPage(t *testing.T) {
 		}
 		return string(b)
 	}
-	if s := page(); !strings.Contains(s, "Unfinished: 4 of 6 runs are there; nano transformer seed 2, nano diff seed 2 missing.") {
+	if s := page(); !strings.Contains(s,
+		"Unfinished: 4 of 6 runs are there; nano transformer seed 2, nano diff seed 2 missing.") {
 		t.Errorf("the page does not say what is missing: %.2000s", s[strings.Index(s, "<body"):])
 	}
 	opt.Progress = func(Progress) {}

@@ -64,6 +64,7 @@ func TestNoMemoryToJudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if read != 4 || !bytes.Equal(withoutTimings(t, got), withoutTimings(t, want)) {
-		t.Errorf("%d of 4 models were read back; %d rows, %d of models judged in memory, or others", read, len(got), len(want))
+		t.Errorf("%d of 4 models were read back; %d rows, %d of models judged in memory, or others", read,
+			len(got), len(want))
 	}
 }

@@ -26,8 +26,9 @@ func fullRows() []Row {
 		for _, arch := range []string{"transformer", "diff", "diff2"} {
 			for seed := range uint64(3) {
 				r := Run{Size: "tiny", Arch: arch, LR: lr, Seed: seed + 1}
-				base := Row{origin: origin{Experiment: "made-up", Run: r.Name(), Size: "tiny", Arch: arch, LR: lr, Seed: r.Seed,
-					Parameters: 724864, Steps: 12000, Tokens: 24576000, Machine: "cpu: 2 threads, amx, bf16, linux/amd64"}}
+				base := Row{origin: origin{Experiment: "made-up", Run: r.Name(), Size: "tiny", Arch: arch,
+					LR: lr, Seed: r.Seed, Parameters: 724864, Steps: 12000, Tokens: 24576000,
+					Machine: "cpu: 2 threads, amx, bf16, linux/amd64"}}
 				rows = append(rows, measured(base, g)...)
 			}
 		}
@@ -67,7 +68,8 @@ func measured(base Row, g *rand.Rand) (rows []Row) {
 	} {
 		r := add(m.kind+"."+m.metric+m.suffix, m.label, m.better, m.value)
 		r.Metric, r.N = m.metric, 40
-		r.Task = &TaskInfo{Name: m.kind, Kind: m.kind, Question: m.kind, Place: place, Context: 256, Config: map[string]any{}}
+		r.Task = &TaskInfo{Name: m.kind, Kind: m.kind, Question: m.kind, Place: place, Context: 256,
+			Config: map[string]any{}}
 		if m.suffix != "" {
 			r.Task.Config["needles"], r.Task.Config["queries"] = 4, 2
 			r.Floors = map[string]float64{"chance": 0.011, "copy": 0.25}

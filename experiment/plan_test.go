@@ -35,9 +35,11 @@ func TestRecipeOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Train.Steps != x.steps || r.Optim.Warmup != min(x.warmup, named.Optim.Warmup) || r.Train.EvalEvery != x.eval || r.Train.SaveEvery != x.save ||
+		if r.Train.Steps != x.steps || r.Optim.Warmup != min(x.warmup, named.Optim.Warmup) ||
+			r.Train.EvalEvery != x.eval || r.Train.SaveEvery != x.save ||
 			r.Optim.LR != 7e-4 || r.Train.Seed != 5 || r.Name != "nano-diff-lr0.0007-s5" {
-			t.Errorf("%d steps: warm-up %d, evaluation every %d, checkpoint every %d: %+v", x.steps, r.Optim.Warmup, r.Train.EvalEvery, r.Train.SaveEvery, r.Train)
+			t.Errorf("%d steps: warm-up %d, evaluation every %d, checkpoint every %d: %+v", x.steps, r.Optim.Warmup,
+				r.Train.EvalEvery, r.Train.SaveEvery, r.Train)
 		}
 		need := float64(x.steps*r.Train.Batch*r.Train.SeqLen) * 1.05 / (1 - r.Data.HeldOut)
 		if want := max(int64(need), 262144); r.Data.MaxTokens != want {
@@ -46,7 +48,8 @@ func TestRecipeOfARun(t *testing.T) {
 	}
 	s := nanoSpec(20)
 	s.Steps, s.Set = 0, nil
-	if r, err := s.recipe(&Run{Size: "nano", Arch: "diff", LR: 1, Seed: 1}); err != nil || r.Train.Steps != named.Train.Steps || r.Optim.Warmup != named.Optim.Warmup {
+	if r, err := s.recipe(&Run{Size: "nano", Arch: "diff", LR: 1, Seed: 1}); err != nil ||
+		r.Train.Steps != named.Train.Steps || r.Optim.Warmup != named.Optim.Warmup {
 		t.Errorf("without --steps: %d, warm-up %d (%v)", r.Train.Steps, r.Optim.Warmup, err)
 	}
 	s.Data = []string{"notes/*.txt"}
@@ -55,7 +58,8 @@ func TestRecipeOfARun(t *testing.T) {
 	}
 	s.Data = []string{"notes/*.txt@0.25", "synthetic:docs=20@0.75"}
 	r, err := s.recipe(&Run{Size: "nano", Arch: "diff", LR: 1, Seed: 1})
-	if err != nil || len(r.Data.Sources) != 2 || r.Data.Sources[0].Path != "notes/*.txt" || r.Data.MaxTokens != named.Data.MaxTokens {
+	if err != nil || len(r.Data.Sources) != 2 || r.Data.Sources[0].Path != "notes/*.txt" ||
+		r.Data.MaxTokens != named.Data.MaxTokens {
 		t.Errorf("with --data: %+v (%v)", r.Data, err)
 	}
 	if runs := (&Run{Recipe: recipe.Recipe{Train: recipe.Train{Steps: 3, Batch: 5, SeqLen: 7}}}); runs.tokens() != 105 {
@@ -70,14 +74,16 @@ func TestBaseOfSizes(t *testing.T) {
 	s.Sizes = []string{"nano", "tiny"}
 	first, _ := recipe.Named("nano", "transformer")
 	r, err := s.recipe(&Run{Size: "tiny", Arch: "diff", LR: 1, Seed: 1})
-	if err != nil || r.Model.Vocab != first.Model.Vocab || r.Tokenizer.Path != first.Tokenizer.Path || r.Model.Dim == first.Model.Dim {
+	if err != nil || r.Model.Vocab != first.Model.Vocab || r.Tokenizer.Path != first.Tokenizer.Path ||
+		r.Model.Dim == first.Model.Dim {
 		t.Errorf("vocabulary %d, %+v (%v)", r.Model.Vocab, r.Tokenizer, err)
 	}
 	s.Tokenizer = "bytes"
 	if err := s.Resolve(); err != nil || s.Vocab != (tokenizer.Bytes().Vocab()+63)/64*64 || s.Vocab%64 != 0 {
 		t.Fatalf("vocabulary of bytes: %d (%v)", s.Vocab, err)
 	}
-	if r, err = s.recipe(&Run{Size: "tiny", Arch: "diff", LR: 1, Seed: 1}); err != nil || r.Model.Vocab != s.Vocab || r.Tokenizer.Path != "bytes" {
+	if r, err = s.recipe(&Run{Size: "tiny", Arch: "diff", LR: 1, Seed: 1}); err != nil || r.Model.Vocab != s.Vocab ||
+		r.Tokenizer.Path != "bytes" {
 		t.Errorf("%d, %q (%v)", r.Model.Vocab, r.Tokenizer.Path, err)
 	}
 	s.Tokenizer = filepath.Join(t.TempDir(), "none.json")
@@ -102,7 +108,8 @@ func TestGridOrder(t *testing.T) {
 		return out
 	}
 	tuned := []string{"transformer-lr0.001-s1", "diff-lr0.001-s1", "transformer-lr0.003-s1", "diff-lr0.003-s1"}
-	if got, want := names(s.Grid(best)), append(slices.Clone(tuned), "diff-lr0.001-s2", "transformer-lr0.003-s2"); !slices.Equal(got, want) {
+	if got, want := names(s.Grid(best)),
+		append(slices.Clone(tuned), "diff-lr0.001-s2", "transformer-lr0.003-s2"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	none := func(string, string) (float64, bool) { return 0, false }
@@ -153,12 +160,14 @@ func TestProbeEvery(t *testing.T) {
 
 // What an ask names, and what is wrong with one.
 func TestAsks(t *testing.T) {
-	for ask, want := range map[Ask]string{"": "names no task", " ": "names no task", "lm x": `"x" is not a setting of lm`, "nothing": "is unknown"} {
+	for ask, want := range map[Ask]string{"": "names no task", " ": "names no task",
+		"lm x": `"x" is not a setting of lm`, "nothing": "is unknown"} {
 		if _, err := ask.task(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", ask, err)
 		}
 	}
-	for ask, want := range map[Ask]string{"lm": "lm.loss", "needle": "needle.bound N=4 R=2", "needle needles=8 queries=1": "needle.bound N=8 R=1"} {
+	for ask, want := range map[Ask]string{"lm": "lm.loss", "needle": "needle.bound N=4 R=2",
+		"needle needles=8 queries=1": "needle.bound N=8 R=1"} {
 		if got := ask.measure(); got != want {
 			t.Errorf("%q: %q, want %q", ask, got, want)
 		}
@@ -167,7 +176,8 @@ func TestAsks(t *testing.T) {
 
 // A variant's parts and what is wrong with one.
 func TestVariantParts(t *testing.T) {
-	for v, want := range map[Variant]string{"a diff x=1 y=2": "", "a diff": "want NAME ARCH KEY=VALUE", "a dif x=1": "--variant: a: ", "a diff x": `"x" is not a setting`, "a diff x=1 y": `"y" is not a setting`,
+	for v, want := range map[Variant]string{"a diff x=1 y=2": "", "a diff": "want NAME ARCH KEY=VALUE",
+		"a dif x=1": "--variant: a: ", "a diff x": `"x" is not a setting`, "a diff x=1 y": `"y" is not a setting`,
 		"a/b diff x=1": "name of a folder", "a:b diff x=1": "name of a folder", ".. diff x=1": "name of a folder"} {
 		name, arch, set, err := v.parts()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -186,12 +196,18 @@ func TestAdopt(t *testing.T) {
 		change func(*Spec)
 		taken  bool
 	}{
-		"tasks": {func(s *Spec) { s.Tasks = []Ask{"lm"} }, true}, "probes": {func(s *Spec) { s.Probes = nil }, true}, "rates": {func(s *Spec) { s.LRs = []float64{5} }, true},
-		"seeds": {func(s *Spec) { s.Seeds = []uint64{7} }, true}, "evaluation seed": {func(s *Spec) { s.EvalSeed = 3 }, true},
-		"the second side": {func(s *Spec) { s.Archs = []string{plain, v2} }, true}, "the first side": {func(s *Spec) { s.Archs = []string{v1, plain} }, true},
-		"another first side": {func(s *Spec) { s.Archs = []string{v2} }, false}, "another first size": {func(s *Spec) { s.Sizes = []string{"tiny"} }, false},
-		"name": {func(s *Spec) { s.Name = "other" }, false}, "data": {func(s *Spec) { s.Data = []string{"x"} }, false}, "steps": {func(s *Spec) { s.Steps = 9 }, false},
-		"settings": {func(s *Spec) { s.Set = nil }, false}, "tokenizer": {func(s *Spec) { s.Tokenizer = "bytes" }, false},
+		"tasks": {func(s *Spec) { s.Tasks = []Ask{"lm"} }, true}, "probes": {func(s *Spec) { s.Probes = nil }, true},
+		"rates":              {func(s *Spec) { s.LRs = []float64{5} }, true},
+		"seeds":              {func(s *Spec) { s.Seeds = []uint64{7} }, true},
+		"evaluation seed":    {func(s *Spec) { s.EvalSeed = 3 }, true},
+		"the second side":    {func(s *Spec) { s.Archs = []string{plain, v2} }, true},
+		"the first side":     {func(s *Spec) { s.Archs = []string{v1, plain} }, true},
+		"another first side": {func(s *Spec) { s.Archs = []string{v2} }, false},
+		"another first size": {func(s *Spec) { s.Sizes = []string{"tiny"} }, false},
+		"name":               {func(s *Spec) { s.Name = "other" }, false}, "data": {func(s *Spec) { s.Data = []string{"x"} }, false},
+		"steps":     {func(s *Spec) { s.Steps = 9 }, false},
+		"settings":  {func(s *Spec) { s.Set = nil }, false},
+		"tokenizer": {func(s *Spec) { s.Tokenizer = "bytes" }, false},
 	} {
 		dir := t.TempDir()
 		if err := writeSpec(filepath.Join(dir, specName), base()); err != nil {
@@ -216,21 +232,24 @@ func TestAdopt(t *testing.T) {
 
 // A spec that is damaged, or of a later version, is refused by its file's name.
 func TestDamagedSpec(t *testing.T) {
-	for _, text := range []string{`{"format":2,"sizes":["nano"],"archs":["diff"]}`, `{"format":1,"archs":["diff"]}`, `{"format":1,"sizes":["nano"]}`,
+	for _, text := range []string{`{"format":2,"sizes":["nano"],"archs":["diff"]}`, `{"format":1,"archs":["diff"]}`,
+		`{"format":1,"sizes":["nano"]}`,
 		`{"format":1,"sizes":["nano"],"archs":["diff"],"later":1}`, `{`, ``} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, specName), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		var bad *data.CorruptError
-		if err := admit(dir, nanoSpec(20)); !errors.As(err, &bad) || !strings.Contains(bad.File, specName) || bad.Fault == "" {
+		if err := admit(dir, nanoSpec(20)); !errors.As(err, &bad) || !strings.Contains(bad.File, specName) ||
+			bad.Fault == "" {
 			t.Errorf("%s: %v", text, err)
 		}
 		if _, err := ReadSpec(dir); err == nil {
 			t.Errorf("%s was read", text)
 		}
 	}
-	if _, err := parseSpec([]byte(`{"format":7,"sizes":["nano"],"archs":["diff"]}`)); err == nil || err.Error() != "format 7, this program reads 1" {
+	if _, err := parseSpec([]byte(`{"format":7,"sizes":["nano"],"archs":["diff"]}`)); err == nil ||
+		err.Error() != "format 7, this program reads 1" {
 		t.Error(err)
 	}
 	if _, err := ReadSpec(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
@@ -241,7 +260,8 @@ func TestDamagedSpec(t *testing.T) {
 // Remains of a killed process are swept, files of the experiment and of others are not.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	rubbish := []string{"rows.jsonl.tmp-1", "rows.csv.tmp-2", "report.html.tmp-3", "time.json.tmp-4", "tokenizer.json.tmp-5", "data.tmp-6/x", "experiment.json.tmp-7", "runs/a/rows.jsonl.tmp-8"}
+	rubbish := []string{"rows.jsonl.tmp-1", "rows.csv.tmp-2", "report.html.tmp-3", "time.json.tmp-4",
+		"tokenizer.json.tmp-5", "data.tmp-6/x", "experiment.json.tmp-7", "runs/a/rows.jsonl.tmp-8"}
 	kept := []string{"rows.jsonl", "notes.tmp-1", "runs/a/rows.jsonl", "runs/a/other.tmp-9", "data/x"}
 	for _, name := range slices.Concat(rubbish, kept) {
 		path := filepath.Join(dir, name)
@@ -276,8 +296,11 @@ func TestEnough(t *testing.T) {
 		list []string
 		says string
 	}{
-		{[]string{path(80)}, ""}, {[]string{path(79)}, "79.txt: has 79 bytes of text in all, one batch takes 80 tokens"},
-		{[]string{path(40) + "@0.5", path(41) + "@0.5"}, ""}, {[]string{path(90) + "@0.5", path(9) + "@0.5"}, string(filepath.Separator) + "9.txt: has 9 bytes of text, one row takes 10 tokens"},
+		{[]string{path(80)}, ""}, {[]string{path(79)},
+			"79.txt: has 79 bytes of text in all, one batch takes 80 tokens"},
+		{[]string{path(40) + "@0.5", path(41) + "@0.5"}, ""},
+		{[]string{path(90) + "@0.5", path(9) + "@0.5"}, string(filepath.Separator) +
+			"9.txt: has 9 bytes of text, one row takes 10 tokens"},
 		{[]string{path(90) + "@0.5", path(10) + "@0.5"}, ""},
 	} {
 		r := recipe.Recipe{Train: recipe.Train{Batch: 8, SeqLen: 10}}
@@ -289,7 +312,8 @@ func TestEnough(t *testing.T) {
 			r.Data.Sources = append(r.Data.Sources, src)
 		}
 		err := enough(context.Background(), r)
-		if (err == nil) != (x.says == "") || err != nil && (!errors.As(err, new(*data.SourceError)) || !strings.Contains(err.Error(), x.says)) {
+		if (err == nil) != (x.says == "") || err != nil &&
+			(!errors.As(err, new(*data.SourceError)) || !strings.Contains(err.Error(), x.says)) {
 			t.Errorf("%q: %v, want %q", x.list, err, x.says)
 		}
 	}
@@ -301,13 +325,15 @@ func TestErrorsOfRuns(t *testing.T) {
 	for _, x := range []struct {
 		list []error
 		want error
-	}{{[]error{nil, nil}, nil}, {[]error{stop, other}, other}, {[]error{other, stop}, other}, {[]error{nil, stop}, stop}, {[]error{other, later}, other}} {
+	}{{[]error{nil, nil}, nil}, {[]error{stop, other}, other}, {[]error{other, stop}, other},
+		{[]error{nil, stop}, stop}, {[]error{other, later}, other}} {
 		if got := first(x.list); got != x.want {
 			t.Errorf("%v: %v", x.list, got)
 		}
 	}
 	for _, err := range []error{train.ErrNotFinite, eval.ErrDiverged} {
-		if note, rest := divergence(fmt.Errorf("step 3: %w", err)); rest != nil || !strings.HasPrefix(note, "step 3: ") {
+		if note, rest := divergence(fmt.Errorf("step 3: %w", err)); rest != nil ||
+			!strings.HasPrefix(note, "step 3: ") {
 			t.Errorf("%v: %q, %v", err, note, rest)
 		}
 	}

@@ -25,7 +25,8 @@ func TestUnpublishedOnce(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s is a folder, and nothing was said", name)
 		}
-		if text := err.Error(); strings.Count(text, name) != 1 || strings.Contains(text, "\n") || strings.HasPrefix(text, "nano-") {
+		if text := err.Error(); strings.Count(text, name) != 1 || strings.Contains(text, "\n") ||
+			strings.HasPrefix(text, "nano-") {
 			t.Errorf("%s is a folder: %s", name, text)
 		}
 	}

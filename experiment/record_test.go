@@ -17,7 +17,8 @@ import (
 // recorded are the rows of a run of 8 steps with these metrics.
 func recorded(t *testing.T, devices int, note string, steps ...metrics.Row) ([]Row, *record) {
 	t.Helper()
-	r := &record{dir: t.TempDir(), spec: &Spec{}, run: &Run{}, devices: devices, of: origin{Run: "a", Steps: 8}, warn: func(s string) { t.Error(s) }}
+	r := &record{dir: t.TempDir(), spec: &Spec{}, run: &Run{}, devices: devices, of: origin{Run: "a", Steps: 8},
+		warn: func(s string) { t.Error(s) }}
 	w, err := metrics.Open(vfs.OS{}, filepath.Join(r.dir, metrics.FileName), 0, nil, r.warn)
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +53,10 @@ func TestTrainingRows(t *testing.T) {
 	nan := math.NaN()
 	steps := []metrics.Row{
 		step(1, 4, nan, 9, 10, 0, 0.2, 0.4), step(2, 3.5, nan, 9, 90, metrics.LossSpike, 0.2, 0.4),
-		step(3, 3, nan, 9, 20, metrics.GradientSpike, 0.2, 0.4), step(4, 2.5, 2.75, 9, 80, metrics.LossSpike|metrics.GradientSpike, 0.2, 0.4),
-		step(5, 2, nan, 9, 30, 0, 0.2, 0.4), step(6, 1.75, nan, 9, 70, 0, 0.2, 0.4), step(7, 1.5, nan, 9, 40, 0, 0.2, 0.4),
+		step(3, 3, nan, 9, 20, metrics.GradientSpike, 0.2, 0.4),
+		step(4, 2.5, 2.75, 9, 80, metrics.LossSpike|metrics.GradientSpike, 0.2, 0.4),
+		step(5, 2, nan, 9, 30, 0, 0.2, 0.4), step(6, 1.75, nan, 9, 70, 0, 0.2, 0.4),
+		step(7, 1.5, nan, 9, 40, 0, 0.2, 0.4),
 		step(8, 1.25, nan, 2, 60, 0, 0.2, 0.4), step(9, 1.125, 1.5, 4, 50, 0, 0.3, 0.9),
 	}
 	rows, _ := recorded(t, 1, "", steps...)
@@ -61,20 +64,25 @@ func TestTrainingRows(t *testing.T) {
 	for i := range rows {
 		by[rows[i].Measure] = &rows[i]
 	}
-	for measure, want := range map[string]float64{heldOut: 1.5, trainSpeed: 50, "train.spikes": 3, "train.grad_norm_late": (9 + 2 + 4) / 3.0,
-		"curve.train_loss": 1.125, "curve.valid_loss": 1.5, "curve.grad_norm": 4, "curve.lambda": 0.6, "curve.lambda_min": 0.25, "curve.lambda_max": 0.75} {
+	for measure, want := range map[string]float64{heldOut: 1.5, trainSpeed: 50, "train.spikes": 3,
+		"train.grad_norm_late": (9 + 2 + 4) / 3.0,
+		"curve.train_loss":     1.125, "curve.valid_loss": 1.5, "curve.grad_norm": 4, "curve.lambda": 0.6,
+		"curve.lambda_min": 0.25, "curve.lambda_max": 0.75} {
 		if r := by[measure]; r == nil || !(math.Abs(r.Value-want) <= 1e-6) || r.Run != "a" {
 			t.Errorf("%s: %+v, want %g", measure, r, want)
 		}
 	}
-	for measure, label := range map[string]string{heldOut: "held-out loss at the end of training, nats/token", trainSpeed: "training speed, tokens/s",
-		"train.spikes": "steps with a spike of loss or gradient norm", "train.grad_norm_late": "gradient norm, mean over the last quarter of training",
-		"curve.lambda": "λ, mean over layers", "curve.lambda_min": "λ, smallest", "curve.lambda_max": "λ, largest"} {
-		if r := by[measure]; r.Label != label || measure != trainSpeed && !strings.HasPrefix(measure, "curve.") && r.Better != eval.Lower {
+	for measure, label := range map[string]string{heldOut: "held-out loss at the end of training, nats/token",
+		trainSpeed: "training speed, tokens/s", "train.spikes": "steps with a spike of loss or gradient norm",
+		"train.grad_norm_late": "gradient norm, mean over the last quarter of training",
+		"curve.lambda":         "λ, mean over layers", "curve.lambda_min": "λ, smallest", "curve.lambda_max": "λ, largest"} {
+		if r := by[measure]; r.Label != label || measure != trainSpeed && !strings.HasPrefix(measure, "curve.") &&
+			r.Better != eval.Lower {
 			t.Errorf("%s: %q, better %v", measure, r.Label, r.Better)
 		}
 	}
-	if len(rows) != 10 || !by[trainSpeed].Timing || by[trainSpeed].Better != eval.Higher || by[heldOut].Timing || by[heldOut].Better != eval.Lower {
+	if len(rows) != 10 || !by[trainSpeed].Timing || by[trainSpeed].Better != eval.Higher || by[heldOut].Timing ||
+		by[heldOut].Better != eval.Lower {
 		t.Errorf("%d rows: %+v", len(rows), rows)
 	}
 	if got := by["curve.valid_loss"].Curve; !reflect.DeepEqual(got, [][2]float64{{400, 2.75}, {900, 1.5}}) {
@@ -84,7 +92,8 @@ func TestTrainingRows(t *testing.T) {
 		t.Errorf("losses: %v", got)
 	}
 	for _, n := range []int{2, 3} {
-		if rows, _ := recorded(t, n, "", steps...); rows[7].Measure != sharedSpeed || rows[7].Label != fmt.Sprintf("training speed with %d runs on the device, tokens/s", n) {
+		if rows, _ := recorded(t, n, "", steps...); rows[7].Measure != sharedSpeed ||
+			rows[7].Label != fmt.Sprintf("training speed with %d runs on the device, tokens/s", n) {
 			t.Errorf("with %d runs at once: %+v", n, rows[7])
 		}
 	}
@@ -99,7 +108,8 @@ func TestTrainingRows(t *testing.T) {
 		}
 		rows, _ := recorded(t, 1, "", steps...)
 		for _, r := range rows {
-			want := map[string]float64{trainSpeed: float64(10*n - (n-1)/2), "train.grad_norm_late": short(late)}[r.Measure]
+			want := map[string]float64{trainSpeed: float64(10*n - (n-1)/2),
+				"train.grad_norm_late": short(late)}[r.Measure]
 			if want != 0 && r.Value != want {
 				t.Errorf("%d steps: %s is %g, want %g", n, r.Measure, r.Value, want)
 			}
@@ -150,7 +160,8 @@ func TestThin(t *testing.T) {
 	for i := range 2*199 + 1 { // pairs and the last
 		points = append(points, [2]float64{float64(10 * i), float64(i * i)})
 	}
-	if got := thin(points); got[0] != [2]float64{5, 0.5} || got[1] != [2]float64{25, 6.5} || got[198] != [2]float64{3965, 157212} {
+	if got := thin(points); got[0] != [2]float64{5, 0.5} || got[1] != [2]float64{25, 6.5} ||
+		got[198] != [2]float64{3965, 157212} {
 		t.Errorf("pairs: %v %v %v", got[0], got[1], got[198]) // (396² + 397²)/2 = 157212.5, of which six digits stay
 	}
 	if got := short(0.123456789); got != 0.123457 {
@@ -170,17 +181,20 @@ func TestItems(t *testing.T) {
 		weights  []float64
 		clusters []string
 	}{
-		"plain":      {[]eval.Answer{answer(map[string]float64{"m": 1}, nil, ""), answer(map[string]float64{"m": 2}, nil, "")}, []float64{1, 2}, nil, nil},
-		"one absent": {[]eval.Answer{answer(map[string]float64{"n": 1}, nil, ""), answer(map[string]float64{"m": 2}, nil, "")}, []float64{0, 2}, []float64{0, 1}, nil},
-		"weighted": {[]eval.Answer{answer(map[string]float64{"m": 1}, map[string]float64{"m": 3}, ""), answer(map[string]float64{"m": 2}, nil, "")},
-			[]float64{1, 2}, []float64{3, 1}, nil},
-		"clustered": {[]eval.Answer{answer(map[string]float64{"m": 1}, nil, "a"), answer(map[string]float64{"m": 2}, nil, "")},
-			[]float64{1, 2}, nil, []string{"a", ""}},
+		"plain": {[]eval.Answer{answer(map[string]float64{"m": 1}, nil, ""),
+			answer(map[string]float64{"m": 2}, nil, "")}, []float64{1, 2}, nil, nil},
+		"one absent": {[]eval.Answer{answer(map[string]float64{"n": 1}, nil, ""),
+			answer(map[string]float64{"m": 2}, nil, "")}, []float64{0, 2}, []float64{0, 1}, nil},
+		"weighted": {[]eval.Answer{answer(map[string]float64{"m": 1}, map[string]float64{"m": 3}, ""),
+			answer(map[string]float64{"m": 2}, nil, "")}, []float64{1, 2}, []float64{3, 1}, nil},
+		"clustered": {[]eval.Answer{answer(map[string]float64{"m": 1}, nil, "a"),
+			answer(map[string]float64{"m": 2}, nil, "")}, []float64{1, 2}, nil, []string{"a", ""}},
 		"none": {[]eval.Answer{answer(map[string]float64{"n": 1}, nil, "a")}, nil, nil, nil},
 	} {
 		var r Row
 		r.items(&eval.Result{Answers: x.answers}, "m")
-		if !reflect.DeepEqual(r.Items, x.items) || !reflect.DeepEqual(r.Weights, x.weights) || !reflect.DeepEqual(r.Clusters, x.clusters) {
+		if !reflect.DeepEqual(r.Items, x.items) || !reflect.DeepEqual(r.Weights, x.weights) ||
+			!reflect.DeepEqual(r.Clusters, x.clusters) {
 			t.Errorf("%s: %v, %v, %q", what, r.Items, r.Weights, r.Clusters)
 		}
 		var back eval.Result
@@ -188,7 +202,8 @@ func TestItems(t *testing.T) {
 		r.into(&back)
 		for i := range back.Answers {
 			v, ok := x.answers[i].Values["m"]
-			if got, has := back.Answers[i].Values["m"]; got != v || has != ok || back.Answers[i].Cluster != x.answers[i].Cluster {
+			if got, has := back.Answers[i].Values["m"]; got != v || has != ok ||
+				back.Answers[i].Cluster != x.answers[i].Cluster {
 				t.Errorf("%s: answer %d comes back as %+v", what, i, back.Answers[i])
 			}
 			if ok && back.Answers[i].Weight("m") != x.answers[i].Weight("m") {
@@ -202,7 +217,8 @@ func TestItems(t *testing.T) {
 // question's identity depends on everything but the folder of the text.
 func TestAnswerRows(t *testing.T) {
 	res := func() *eval.Result {
-		r := &eval.Result{Task: "~needle", Kind: "needle", Version: 2, Context: 64, N: 5, Place: 3, Detail: json.RawMessage(`{"a":1}`),
+		r := &eval.Result{Task: "~needle", Kind: "needle", Version: 2, Context: 64, N: 5, Place: 3,
+			Detail: json.RawMessage(`{"a":1}`),
 			Config: map[string]any{"needles": 4.0, "queries": 2, "text": "set:/somewhere/data", "haystack": "a file"}}
 		r.Add("bound", "label, %", eval.Higher, eval.Mean{Value: 0.5, StdErr: 0.1, N: 5})
 		r.Add("free", "other", eval.Higher, eval.Mean{Value: 0.75, StdErr: 0.2, N: 5})
@@ -210,13 +226,15 @@ func TestAnswerRows(t *testing.T) {
 	}
 	rec := &record{spec: &Spec{EvalSeed: 20}, of: origin{Run: "a"}}
 	rows := rec.answers(res())
-	if len(rows) != 2 || rows[0].Measure != "needle.bound N=4 R=2" || rows[1].Measure != "needle.free N=4 R=2" || rows[0].Metric != "bound" ||
-		rows[0].Value != 0.5 || rows[0].StdErr != 0.1 || rows[0].N != 5 || rows[0].Label != "label, %" || rows[0].Better != eval.Higher ||
+	if len(rows) != 2 || rows[0].Measure != "needle.bound N=4 R=2" || rows[1].Measure != "needle.free N=4 R=2" ||
+		rows[0].Metric != "bound" || rows[0].Value != 0.5 || rows[0].StdErr != 0.1 || rows[0].N != 5 ||
+		rows[0].Label != "label, %" || rows[0].Better != eval.Higher ||
 		string(rows[0].Detail) != `{"a":1}` || rows[1].Detail != nil {
 		t.Fatalf("%+v", rows)
 	}
 	task := rows[0].Task
-	if len(task.Question) != 16 || task.Name != "~needle" || task.Kind != "needle" || task.Place != 3 || task.Version != 2 || task.Context != 64 || task.Seed != 20 ||
+	if len(task.Question) != 16 || task.Name != "~needle" || task.Kind != "needle" || task.Place != 3 ||
+		task.Version != 2 || task.Context != 64 || task.Seed != 20 ||
 		task.Config["text"] != "held out" || task.Config["haystack"] != "a file" {
 		t.Errorf("%+v", task)
 	}
@@ -226,7 +244,8 @@ func TestAnswerRows(t *testing.T) {
 		t.Error("the same text in another folder is another question")
 	}
 	for what, change := range map[string]func(*eval.Result){
-		"kind": func(r *eval.Result) { r.Kind = "x" }, "version": func(r *eval.Result) { r.Version++ }, "context": func(r *eval.Result) { r.Context++ },
+		"kind": func(r *eval.Result) { r.Kind = "x" }, "version": func(r *eval.Result) { r.Version++ },
+		"context": func(r *eval.Result) { r.Context++ },
 		"samples": func(r *eval.Result) { r.N++ }, "settings": func(r *eval.Result) { r.Config["needles"] = 8 },
 	} {
 		other := res()

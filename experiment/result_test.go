@@ -23,7 +23,8 @@ func TestTwoProbesOfATask(t *testing.T) {
 		if !strings.HasPrefix(r.Measure, "probe.outliers.logits_max") {
 			continue
 		}
-		if curves++; len(r.Curve) != 4 || r.Value != r.Curve[3][1] || r.Better != eval.Lower || r.Label == "" || r.N == 0 {
+		if curves++; len(r.Curve) != 4 || r.Value != r.Curve[3][1] || r.Better != eval.Lower ||
+			r.Label == "" || r.N == 0 {
 			t.Fatalf("%s with %v: %+v", r.Measure, r.Task.Config["tokens"], r)
 		}
 		for i, p := range r.Curve { // by training tokens: every third step of four rows of 32
@@ -44,13 +45,15 @@ func checkSettings(t *testing.T, rows []Row, s *Spec) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, r := range rows {
-		if r.Steps != s.Steps || r.Tokens != int64(s.Steps*4*32) || r.Parameters == 0 || r.Data == "" || r.Experiment != s.Name {
+		if r.Steps != s.Steps || r.Tokens != int64(s.Steps*4*32) || r.Parameters == 0 || r.Data == "" ||
+			r.Experiment != s.Name {
 			t.Fatalf("%s: %+v", r.Measure, r.origin)
 		}
 		if r.Task == nil {
 			continue
 		}
-		want := map[string]string{"lm.loss": "text=held out length=32 pieces=8", "outliers.logits_max": "text=held out length=32 tokens=256"}[r.Measure]
+		want := map[string]string{"lm.loss": "text=held out length=32 pieces=8",
+			"outliers.logits_max": "text=held out length=32 tokens=256"}[r.Measure]
 		if want == "" {
 			continue
 		}

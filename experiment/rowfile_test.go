@@ -12,8 +12,9 @@ import (
 func sharing() []Row {
 	var rows []Row
 	for seed := range uint64(2) {
-		base := Row{origin: origin{Experiment: "x", Run: "tiny-diff-s" + string('0'+rune(seed)), Size: "tiny", Arch: "diff",
-			LR: 1e-3, Seed: seed, Steps: 10, Tokens: 20, Command: "antiphase compare " + strings.Repeat("long ", 100)}}
+		base := Row{origin: origin{Experiment: "x", Run: "tiny-diff-s" + string('0'+rune(seed)),
+			Size: "tiny", Arch: "diff", LR: 1e-3, Seed: seed, Steps: 10, Tokens: 20, Command: "antiphase compare " +
+				strings.Repeat("long ", 100)}}
 		add := func(measure string) *Row {
 			r := base
 			r.Measure = measure
@@ -58,7 +59,8 @@ func TestRowFile(t *testing.T) {
 	described := make([]Row, 0, 8) // a question in two ways, each of them twice in turn, then each again
 	for i, way := range []int{1, 2, 1, 2, 2, 1, 1, 2} {
 		r := rows[i%2]
-		r.Curve, r.Measure, r.Task = nil, "m", &TaskInfo{Kind: "lm", Question: "q", Place: way, Config: map[string]any{"length": float64(way)}}
+		r.Curve, r.Measure, r.Task = nil, "m",
+			&TaskInfo{Kind: "lm", Question: "q", Place: way, Config: map[string]any{"length": float64(way)}}
 		described = append(described, r)
 	}
 	if text, err = Encode(described); err != nil {

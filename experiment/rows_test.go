@@ -20,54 +20,68 @@ func TestRepeatsByHand(t *testing.T) {
 		r.Steps, r.Machine, r.Commit, r.Better = 30, "m", "c", eval.Lower
 	}
 	got := Repeats("p", rows)
-	want := []Repeat{{Plan: "p", Steps: 30, Measure: "lm.loss", Better: eval.Lower, Seeds: []uint64{1, 2}, Machine: "m", Commit: "c",
-		Values: map[string][]float64{plain: {3, 4}, v1: {1, 2}}}}
+	want := []Repeat{{Plan: "p", Steps: 30, Measure: "lm.loss", Better: eval.Lower, Seeds: []uint64{1, 2},
+		Machine: "m", Commit: "c", Values: map[string][]float64{plain: {3, 4}, v1: {1, 2}}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	if Repeats("p", nil) != nil {
 		t.Error("of no rows")
 	}
-	known := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10), Values: map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: slices.Repeat([]float64{2}, 10)}}
+	known := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10),
+		Values: map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: slices.Repeat([]float64{2}, 10)}}
 	archs := []string{plain, v1}
 	lead, list := Repeated([]Repeat{known}, rows, archs)
-	if len(list) != 1 || list[0].Figure != "1 against 3" || list[0].Claim != "DIFF has a lower held-out loss than the Transformer" || list[0].Source != "held in 10 of 10 seeds" || list[0].Basis != "this run: seen; over seeds 2 to 2 against 3 to 3" || list[0].Verdict != "repeats" ||
+	if len(list) != 1 || list[0].Figure != "1 against 3" ||
+		list[0].Claim != "DIFF has a lower held-out loss than the Transformer" ||
+		list[0].Source != "held in 10 of 10 seeds" ||
+		list[0].Basis != "this run: seen; over seeds 2 to 2 against 3 to 3" || list[0].Verdict != "repeats" ||
 		lead != "Of 1 difference that repeat over 10 seeds of this plan, this run shows 1. Whatever else differs in the table is this seed's own." {
 		t.Errorf("%q %+v", lead, list)
 	}
-	if _, list := Repeated([]Repeat{known}, rows, []string{v1, plain}); len(list) != 1 || list[0].Figure != "1 against 3" {
+	if _, list := Repeated([]Repeat{known}, rows, []string{v1, plain}); len(list) != 1 ||
+		list[0].Figure != "1 against 3" {
 		t.Errorf("the other order: %+v", list)
 	}
 	tied := slices.Concat(seeded(plain, "lm.loss", 2), seeded(v1, "lm.loss", 2))
-	if lead, list := Repeated([]Repeat{known}, tied, []string{v1, plain}); len(list) != 1 || !strings.HasPrefix(list[0].Basis, "this run: not seen") || !strings.Contains(lead, "shows 0") {
+	if lead, list := Repeated([]Repeat{known}, tied, []string{v1, plain}); len(list) != 1 ||
+		!strings.HasPrefix(list[0].Basis, "this run: not seen") || !strings.Contains(lead, "shows 0") {
 		t.Errorf("a tie: %q %+v", lead, list)
 	}
 	other := known // the first side is the better one
 	other.Values = map[string][]float64{plain: known.Values[v1], v1: known.Values[plain]}
-	if _, list := Repeated([]Repeat{other}, rows, archs); len(list) != 1 || list[0].Claim != "the Transformer has a lower held-out loss than DIFF" || list[0].Figure != "3 against 1" || list[0].Basis != "this run: not seen; over seeds 2 to 2 against 3 to 3" {
+	if _, list := Repeated([]Repeat{other}, rows, archs); len(list) != 1 ||
+		list[0].Claim != "the Transformer has a lower held-out loss than DIFF" || list[0].Figure != "3 against 1" ||
+		list[0].Basis != "this run: not seen; over seeds 2 to 2 against 3 to 3" {
 		t.Errorf("the other side: %+v", list)
 	}
 	nine := known
-	nine.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: append(slices.Repeat([]float64{2}, 9), 4)}
+	nine.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10),
+		v1: append(slices.Repeat([]float64{2}, 9), 4)}
 	if _, list := Repeated([]Repeat{nine}, rows, archs); len(list) != 1 || list[0].Source != "held in 9 of 10 seeds" {
 		t.Errorf("nine of ten: %+v", list)
 	}
 	often := known // eight of ten seeds are too few
-	often.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: append(slices.Repeat([]float64{2}, 8), 4, 4)}
-	if lead, list := Repeated([]Repeat{often}, rows, archs); len(list) != 0 || !strings.HasPrefix(lead, "Of 0 differences that repeat over 10 seeds") {
+	often.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10),
+		v1: append(slices.Repeat([]float64{2}, 8), 4, 4)}
+	if lead, list := Repeated([]Repeat{often}, rows, archs); len(list) != 0 ||
+		!strings.HasPrefix(lead, "Of 0 differences that repeat over 10 seeds") {
 		t.Errorf("eight of ten: %q %+v", lead, list)
 	}
 	turned := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 2))
 	for i := range turned {
 		turned[i].Better = eval.Lower
 	}
-	if lead, list := Repeated([]Repeat{known}, turned, archs); list[0].Figure != "2 against 1" || !strings.HasPrefix(list[0].Basis, "this run: not seen") || !strings.Contains(lead, "shows 0") {
+	if lead, list := Repeated([]Repeat{known}, turned, archs); list[0].Figure != "2 against 1" ||
+		!strings.HasPrefix(list[0].Basis, "this run: not seen") || !strings.Contains(lead, "shows 0") {
 		t.Errorf("the other way round: %q %+v", lead, list)
 	}
-	if lead, list := Repeated(nil, rows, archs); list != nil || !strings.Contains(lead, "was not measured for this plan") {
+	if lead, list := Repeated(nil, rows, archs); list != nil ||
+		!strings.Contains(lead, "was not measured for this plan") {
 		t.Errorf("nothing is known: %q %+v", lead, list)
 	}
-	if got := (&Repeat{Values: map[string][]float64{v1: {0.3, 0.1, 0.2, 0.9}}}).spread(v1, true); got != "25.0 (10.0 to 90.0)" {
+	if got := (&Repeat{Values: map[string][]float64{v1: {0.3, 0.1, 0.2, 0.9}}}).spread(v1,
+		true); got != "25.0 (10.0 to 90.0)" {
 		t.Errorf("%q", got)
 	}
 	if got := (&Repeat{}).spread(v1, true); got != "–" {
@@ -87,10 +101,14 @@ func TestRowCheck(t *testing.T) {
 		change func(*Row)
 		ok     bool
 	}{
-		"as it is": {func(*Row) {}, true}, "weights": {func(r *Row) { r.Weights = []float64{1, 2} }, true}, "few weights": {func(r *Row) { r.Weights = []float64{1} }, false},
-		"clusters": {func(r *Row) { r.Clusters = []string{"", "a"} }, true}, "many clusters": {func(r *Row) { r.Clusters = make([]string, 3) }, false},
-		"few clusters": {func(r *Row) { r.Clusters = []string{"a"} }, false}, "many weights": {func(r *Row) { r.Weights = []float64{1, 2, 3} }, false},
-		"no measure": {func(r *Row) { r.Measure = "" }, false}, "no size": {func(r *Row) { r.Size = "" }, false}, "no side": {func(r *Row) { r.Arch = "" }, false}, "no run": {func(r *Row) { r.Run = "" }, false},
+		"as it is": {func(*Row) {}, true}, "weights": {func(r *Row) { r.Weights = []float64{1, 2} }, true},
+		"few weights":   {func(r *Row) { r.Weights = []float64{1} }, false},
+		"clusters":      {func(r *Row) { r.Clusters = []string{"", "a"} }, true},
+		"many clusters": {func(r *Row) { r.Clusters = make([]string, 3) }, false},
+		"few clusters":  {func(r *Row) { r.Clusters = []string{"a"} }, false},
+		"many weights":  {func(r *Row) { r.Weights = []float64{1, 2, 3} }, false},
+		"no measure":    {func(r *Row) { r.Measure = "" }, false}, "no size": {func(r *Row) { r.Size = "" }, false},
+		"no side": {func(r *Row) { r.Arch = "" }, false}, "no run": {func(r *Row) { r.Run = "" }, false},
 	} {
 		r := good()
 		x.change(&r)
@@ -102,15 +120,21 @@ func TestRowCheck(t *testing.T) {
 		rows := make([]Row, n)
 		return whole(append(rows, Row{Measure: Finished, Value: value}))
 	}
-	if !done(3, 3) || done(3, 2) || done(3, 4) || !whole([]Row{{}, {Measure: Failed, Value: 60}}) || whole([]Row{{Measure: "m"}}) {
+	if !done(3, 3) || done(3, 2) || done(3, 4) || !whole([]Row{{}, {Measure: Failed, Value: 60}}) ||
+		whole([]Row{{Measure: "m"}}) {
 		t.Error("whole runs")
 	}
-	for _, x := range [][2]string{{"run", `{"measure":"m","value":1}`}, {"measure", `{"run":"a","size":"s","arch":"d","value":1}`}, {"size", `{"run":"a","measure":"m","arch":"d","value":1}`}, {"arch", `{"run":"a","measure":"m","size":"s","value":1}`}} {
-		if _, err := ReadRows(strings.NewReader(x[1])); err == nil || err.Error() != "line 1: not a row of an experiment: it has no "+x[0] {
+	for _, x := range [][2]string{{"run", `{"measure":"m","value":1}`},
+		{"measure", `{"run":"a","size":"s","arch":"d","value":1}`},
+		{"size", `{"run":"a","measure":"m","arch":"d","value":1}`},
+		{"arch", `{"run":"a","measure":"m","size":"s","value":1}`}} {
+		if _, err := ReadRows(strings.NewReader(x[1])); err == nil ||
+			err.Error() != "line 1: not a row of an experiment: it has no "+x[0] {
 			t.Errorf("%s: %v", x[1], err)
 		}
 	}
-	if _, err := Encode([]Row{{Measure: "m", Value: math.NaN()}}); err == nil || !strings.Contains(err.Error(), "row m of") {
+	if _, err := Encode([]Row{{Measure: "m", Value: math.NaN()}}); err == nil ||
+		!strings.Contains(err.Error(), "row m of") {
 		t.Errorf("NaN: %v", err)
 	}
 }
@@ -121,10 +145,13 @@ func TestOneExperiment(t *testing.T) {
 		change func(r *Row)
 		says   string
 	}{
-		"as they are": {func(*Row) {}, ""}, "other steps": {func(r *Row) { r.Steps = 9 }, "but one trains on"}, "other tokens": {func(r *Row) { r.Tokens = 9 }, "transformer-s1 and diff-s1 are both of experiment x, but one trains on 2000000 tokens and the other on 9"},
+		"as they are": {func(*Row) {}, ""}, "other steps": {func(r *Row) { r.Steps = 9 }, "but one trains on"},
+		"other tokens": {func(r *Row) { r.Tokens = 9 },
+			"transformer-s1 and diff-s1 are both of experiment x, but one trains on 2000000 tokens and the other on 9"},
 		"other text": {func(r *Row) { r.Data = "b" }, "transformer-s1 and diff-s1 are both of experiment x, but were trained on different text or tokens: sets a and b"}, "unknown text": {func(r *Row) { r.Data = "" }, ""},
 		"another choice": {func(r *Row) { r.Tuned = "lm.loss or loss" }, "transformer-s1 and diff-s1 are both of experiment x, but their learning rates are chosen by train.valid_loss and lm.loss"}, "another size": {func(r *Row) { r.Size, r.Steps = "small", 9 }, ""},
-		"other questions": {func(r *Row) { r.Task = &TaskInfo{Question: "other"} }, "asked different questions for lm.loss"},
+		"other questions": {func(r *Row) { r.Task = &TaskInfo{Question: "other"} },
+			"asked different questions for lm.loss"},
 	} {
 		rows := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 1))
 		for i := range rows {
@@ -138,7 +165,8 @@ func TestOneExperiment(t *testing.T) {
 			}
 		}
 		err := oneExperiment(rows)
-		if (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || !strings.Contains(err.Error(), "diff-s1")) {
+		if (err == nil) != (x.says == "") || err != nil &&
+			(!strings.Contains(err.Error(), x.says) || !strings.Contains(err.Error(), "diff-s1")) {
 			t.Errorf("%s: %v, want %q", what, err, x.says)
 		}
 	}
@@ -157,7 +185,9 @@ func TestOneExperiment(t *testing.T) {
 	second := rows[1] // of one run
 	second.Task = &TaskInfo{Question: "p"}
 	for _, rows := range [][]Row{append(slices.Clone(rows), second), append([]Row{second}, rows...)} {
-		if err := oneExperiment(rows); err == nil || !strings.Contains(err.Error(), "diff2-s1 and transformer-s1 are both of experiment x, but were asked different questions for lm.loss") {
+		if err := oneExperiment(rows); err == nil ||
+			!strings.Contains(err.Error(),
+				"diff2-s1 and transformer-s1 are both of experiment x, but were asked different questions for lm.loss") {
 			t.Errorf("a run was asked twice: %v", err)
 		}
 	}
@@ -172,7 +202,8 @@ func TestOneExperiment(t *testing.T) {
 	if err := wholeRuns(done); err != nil {
 		t.Error(err)
 	}
-	if err := wholeRuns(done[:5]); err == nil || !strings.Contains(err.Error(), "the 2 rows of y transformer-s1 are not those of one finished run") {
+	if err := wholeRuns(done[:5]); err == nil ||
+		!strings.Contains(err.Error(), "the 2 rows of y transformer-s1 are not those of one finished run") {
 		t.Error(err)
 	}
 }

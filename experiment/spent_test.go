@@ -31,7 +31,8 @@ func TestSpent(t *testing.T) {
 	if runs, err := s.Grid(nil); err != nil || most != 6 || len(runs) != 8 {
 		t.Errorf("progress counts %d runs (%v); two rates of two sides, then one more seed of each are 6", most, err)
 	}
-	if !math.IsNaN(first.Left) || first.Share > 0.1 || !(last.Left >= 0) || last.Share < 0.5 || last.Finished != 5 || last.Runs != 6 {
+	if !math.IsNaN(first.Left) || first.Share > 0.1 || !(last.Left >= 0) || last.Share < 0.5 || last.Finished != 5 ||
+		last.Runs != 6 {
 		t.Errorf("first progress is %+v, in the end %+v", first, last)
 	}
 	if said != "%s" {

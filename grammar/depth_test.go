@@ -25,7 +25,8 @@ func TestDeepestText(t *testing.T) {
 		// An alternative, its items and their reference; the 7 is an alternative of the innermost reference.
 		{`{"anyOf":[{"type":"array","items":{"$ref":"#"},"minItems":1},{"const":7}]}`, "[", "]", "7", 42, "7"},
 		// A property, its value, an alternative and its reference.
-		{`{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["a"]}`, `{"a":`, "}", "null", maxDepth / 4, "null"},
+		{`{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["a"]}`, `{"a":`, "}",
+			"null", maxDepth / 4, "null"},
 		// A property, its value and its reference; the 1 takes two references more, so the last levels cannot be used.
 		{`{"type":"object","properties":{"b":{"$ref":"#"},"a":{"$ref":"#/$defs/x"}},"required":["a"],
 			"$defs":{"x":{"$ref":"#/$defs/y"},"y":{"$ref":"#/$defs/z"},"z":{"const":1}}}`, `{"b":`, `,"a":1}`, `{"a":1}`, 40, `a":1}`},

@@ -30,7 +30,8 @@ func TestLongEnum(t *testing.T) {
 			}
 		}
 	}
-	for text, want := range map[string]bool{`""`: true, `"v"`: true, `"w"`: true, "true": true, "null": true, `"<&>"`: true, `"v`: false, `"w1"`: false, "tru": false, "false": false, "00": false, `"x"`: false, "": false} {
+	for text, want := range map[string]bool{`""`: true, `"v"`: true, `"w"`: true, "true": true, "null": true,
+		`"<&>"`: true, `"v`: false, `"w1"`: false, "tru": false, "false": false, "00": false, `"x"`: false, "": false} {
 		if reads(g, text) != want {
 			t.Errorf("%s is read: %v", text, !want)
 		}
@@ -40,10 +41,12 @@ func TestLongEnum(t *testing.T) {
 // Alternatives and optional properties are refused where not all of them could be followed, and all read otherwise.
 func TestManyAlternatives(t *testing.T) {
 	for schema, problem := range map[string]string{
-		`{"anyOf":[` + numbered(1024, `{"const":"v%d"}`) + `]}`:                                          "",
-		`{"anyOf":[` + numbered(1025, `{"const":"v%d"}`) + `]}`:                                          "anyOf has more than 1024 alternatives",
-		`{"type":"object","properties":{` + numbered(1024, `"v%d":true`) + `}}`:                          "",
-		`{"type":"object","properties":{` + numbered(1025, `"v%d":true`) + `}}`:                          "has more than 1024 optional properties in a row",
+		`{"anyOf":[` + numbered(1024, `{"const":"v%d"}`) + `]}`: "",
+		`{"anyOf":[` + numbered(1025, `{"const":"v%d"}`) +
+			`]}`: "anyOf has more than 1024 alternatives",
+		`{"type":"object","properties":{` + numbered(1024, `"v%d":true`) + `}}`: "",
+		`{"type":"object","properties":{` + numbered(1025, `"v%d":true`) +
+			`}}`: "has more than 1024 optional properties in a row",
 		`{"type":"object","properties":{` + numbered(1300, `"v%d":true`) + `},"required":["v9","v300"]}`: "",
 	} {
 		g, err := Compile([]byte(schema), Limits{})
@@ -128,7 +131,8 @@ func TestLoopsAndAnnotations(t *testing.T) {
 			t.Errorf("%s: %v, want %q", schema, err, problem)
 		}
 	}
-	if g := compiled(t, `{"type":"integer","enum":[1e30,-1e300,0.5,1e-1]}`); !reads(g, "1e30") || !reads(g, "-1e300") || reads(g, "0.5") || reads(g, "1e-1") {
+	if g := compiled(t, `{"type":"integer","enum":[1e30,-1e300,0.5,1e-1]}`); !reads(g, "1e30") || !reads(g, "-1e300") ||
+		reads(g, "0.5") || reads(g, "1e-1") {
 		t.Error("whole numbers beyond 64 bits")
 	}
 }
@@ -155,7 +159,8 @@ func TestConcurrentTexts(t *testing.T) {
 func TestForbiddenTokens(t *testing.T) {
 	v := words()
 	few := NewVocabulary([][]byte{[]byte("{"), nil}, nil) // an id without bytes is none of the others
-	for id, v := range map[int32]*Vocabulary{'x' + 1: v, -1: v, int32(v.size): v, int32(v.size) + 5: v, 1: few, 2: few} {
+	for id, v := range map[int32]*Vocabulary{'x' + 1: v, -1: v, int32(v.size): v, int32(v.size) + 5: v,
+		1: few, 2: few} {
 		m := compiled(t, `{"type":"object"}`).NewMatcher(v)
 		func() {
 			defer func() {
@@ -194,7 +199,8 @@ func TestExactLimits(t *testing.T) {
 		}
 	}
 	for n, good := range map[int]bool{maxDepth - 1: true, maxDepth: true, maxDepth + 1: false} {
-		schema := strings.Repeat(`{"type":"array","minItems":1,"items":`, n-1) + `{"type":"null"}` + strings.Repeat("}", n-1)
+		schema := strings.Repeat(`{"type":"array","minItems":1,"items":`, n-1) + `{"type":"null"}` +
+			strings.Repeat("}", n-1)
 		g, err := Compile([]byte(schema), Limits{Depth: 1000})
 		if (err == nil) != good {
 			t.Errorf("lists nested %d deep: %v", n, err)

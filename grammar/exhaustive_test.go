@@ -46,8 +46,10 @@ func TestEveryArray(t *testing.T) {
 		}
 	}
 	grow(nil)
-	for _, items := range []string{"", `,"items":{"type":"integer"}`, `,"items":{"type":"string"}`, `,"items":true`, `,"items":false`} {
-		for prefix, head := range []string{"", `,"prefixItems":[{"type":"string"}]`, `,"prefixItems":[{"type":"string"},{"type":"integer"}]`} {
+	for _, items := range []string{"", `,"items":{"type":"integer"}`, `,"items":{"type":"string"}`, `,"items":true`,
+		`,"items":false`} {
+		for prefix, head := range []string{"", `,"prefixItems":[{"type":"string"}]`,
+			`,"prefixItems":[{"type":"string"},{"type":"integer"}]`} {
 			for lo := -1; lo < 4; lo++ {
 				for hi := -1; hi < 4; hi++ {
 					schema := `{"type":"array"` + items + head
@@ -158,7 +160,8 @@ func TestEveryObject(t *testing.T) {
 func TestPointers(t *testing.T) {
 	const doc = `{"$ref":%q,"$defs":{"a/b":{"enum":[1]},"~":{"enum":[2]},"~1":{"enum":[3]},"/":{"enum":[4]},"l":[{"enum":[8]},{"enum":[5]}],"":{"enum":[6]},"~0":{"enum":[7]}}}`
 	for pointer, want := range map[string]string{
-		"#/$defs/a~1b": "1", "#/$defs/~0": "2", "#/$defs/~01": "3", "#/$defs/~1": "4", "#/$defs/l/1": "5", "#/$defs/l/0": "8", "#/$defs/": "6", "#/$defs/~00": "7",
+		"#/$defs/a~1b": "1", "#/$defs/~0": "2", "#/$defs/~01": "3", "#/$defs/~1": "4", "#/$defs/l/1": "5",
+		"#/$defs/l/0": "8", "#/$defs/": "6", "#/$defs/~00": "7",
 	} {
 		g := compiled(t, fmt.Sprintf(doc, pointer))
 		for n := range 9 {
@@ -167,7 +170,8 @@ func TestPointers(t *testing.T) {
 			}
 		}
 	}
-	for _, pointer := range []string{"#/$defs/l/2", "#/$defs/l/-1", "#/$defs/l/x", "#/$defs/none", "#/$defs/l/1/enum/0/x"} {
+	for _, pointer := range []string{"#/$defs/l/2", "#/$defs/l/-1", "#/$defs/l/x", "#/$defs/none",
+		"#/$defs/l/1/enum/0/x"} {
 		if _, err := Compile(fmt.Appendf(nil, doc, pointer), Limits{}); err == nil {
 			t.Errorf("%s leads somewhere", pointer)
 		}
@@ -211,7 +215,8 @@ func TestEveryLength(t *testing.T) {
 			}
 		}
 	}
-	for kind, good := range map[string]string{"integer": "1 -2 0 10", "number": "1 -2 0 10 1.5 -0.25 1e5 2E-3", "boolean": "true false", "null": "null", "string": `"" "a"`, "array": `[] [1]`, "object": `{} {"a":1}`} {
+	for kind, good := range map[string]string{"integer": "1 -2 0 10", "number": "1 -2 0 10 1.5 -0.25 1e5 2E-3",
+		"boolean": "true false", "null": "null", "string": `"" "a"`, "array": `[] [1]`, "object": `{} {"a":1}`} {
 		g := compiled(t, fmt.Sprintf(`{"type":%q}`, kind))
 		for _, text := range strings.Fields(`1 -2 0 10 1.5 -0.25 1e5 2E-3 true false null "" "a" [] [1] {} {"a":1} 01 -01 1. .5 +1 - 1e "a a" tru nul`) {
 			want := strings.Contains(" "+good+" ", " "+text+" ")

@@ -21,7 +21,9 @@ func words() *Vocabulary {
 	for b := range 256 {
 		list = append(list, []byte{byte(b)})
 	}
-	for _, w := range []string{`{"`, `":`, `": `, `",`, `", "`, `"}`, `}}`, `[]`, `],`, `true`, `alse`, `null`, `"name"`, `name`, `na`, `00`, `12`, `1.`, `e+`, `\u`, `\"`, "é", "日本", `}, {`, `{}`, ` `, `  `, "\n", "kind", `"kind":"a"`} {
+	for _, w := range []string{`{"`, `":`, `": `, `",`, `", "`, `"}`, `}}`, `[]`, `],`, `true`, `alse`, `null`,
+		`"name"`, `name`, `na`, `00`, `12`, `1.`, `e+`, `\u`, `\"`, "é", "日本", `}, {`, `{}`, ` `, `  `, "\n", "kind",
+		`"kind":"a"`} {
 		list = append(list, []byte(w))
 	}
 	return NewVocabulary(list, []int32{0})
@@ -62,15 +64,20 @@ func sample(t *testing.T, g *Grammar, v *Vocabulary, r *rand.Rand, most int) (te
 }
 
 var schemas = []string{
-	`{"type":"object"}`, `true`, `{}`, `{"type":"string"}`, `{"type":"integer"}`, `{"type":"number"}`, `{"type":["string","null"]}`,
+	`{"type":"object"}`, `true`, `{}`, `{"type":"string"}`, `{"type":"integer"}`, `{"type":"number"}`,
+	`{"type":["string","null"]}`,
 	`{"type":"boolean"}`, `{"type":"null"}`, `{"const":{"a":[1,"ü<&>"]}}`, `{"enum":["red","green",1,null,"re"]}`,
-	`{"type":"string","enum":["a",1]}`, `{"type":"string","minLength":2,"maxLength":5}`, `{"type":"string","maxLength":0}`,
-	`{"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3}`, `{"type":"array","items":false}`, `{"type":"array"}`, `{"type":"array","minItems":1}`,
-	`{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"items":false}`, `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"null"},"maxItems":3}`,
+	`{"type":"string","enum":["a",1]}`, `{"type":"string","minLength":2,"maxLength":5}`,
+	`{"type":"string","maxLength":0}`,
+	`{"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3}`, `{"type":"array","items":false}`,
+	`{"type":"array"}`, `{"type":"array","minItems":1}`,
+	`{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"items":false}`,
+	`{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"null"},"maxItems":3}`,
 	`{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},"tags":{"type":"array","items":{"type":"string"}}},"required":["name","age"],"additionalProperties":false}`,
 	`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"},"c":{"type":"integer"}},"additionalProperties":false}`,
 	`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"},"c":{"type":"integer"}},"required":["b"]}`,
-	`{"type":"object","properties":{"x\"y/~é":{"type":"null"}},"required":["x\"y/~é"]}`, `{"type":"object","additionalProperties":{"type":"integer"}}`,
+	`{"type":"object","properties":{"x\"y/~é":{"type":"null"}},"required":["x\"y/~é"]}`,
+	`{"type":"object","additionalProperties":{"type":"integer"}}`,
 	`{"type":"object","additionalProperties":false}`, `{"properties":{"a":{"const":1}},"required":["a","other"]}`,
 	`{"anyOf":[{"type":"object","properties":{"kind":{"const":"a"},"x":{"type":"integer"}},"required":["kind","x"],"additionalProperties":false},{"type":"object","properties":{"kind":{"const":"b"},"y":{"type":"string"}},"required":["kind","y"],"additionalProperties":false}]}`,
 	`{"oneOf":[{"type":"string"},{"type":"integer"}]}`, `{"allOf":[{"type":"string"}]}`,
@@ -193,7 +200,8 @@ func validateType(o map[string]any, v any) error {
 		types = []any{o["type"]}
 	}
 	is := fmt.Sprintf("%T", v)
-	names := map[string]string{"map[string]interface {}": "object", "[]interface {}": "array", "string": "string", "float64": "number", "bool": "boolean", "<nil>": "null"}
+	names := map[string]string{"map[string]interface {}": "object", "[]interface {}": "array", "string": "string",
+		"float64": "number", "bool": "boolean", "<nil>": "null"}
 	for _, t := range types {
 		if t == names[is] || t == "integer" && is == "float64" && v.(float64) == math.Trunc(v.(float64)) {
 			return nil
@@ -267,8 +275,10 @@ func TestLanguage(t *testing.T) {
 		{`{"type":"string","maxLength":2}`, `"日本"`, `"日本x"`},
 		{`{"type":"integer"}`, `-120`, `012`},
 		{`{"type":"integer"}`, `0`, `1.0`},
-		{`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"},"c":{"type":"integer"}}}`, `{"b": 1,"c":2}`, `{"c":1,"b":2}`},
-		{`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["b"]}`, `{"b":1}`, `{"a":1}`},
+		{`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"},"c":{"type":"integer"}}}`,
+			`{"b": 1,"c":2}`, `{"c":1,"b":2}`},
+		{`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["b"]}`,
+			`{"b":1}`, `{"a":1}`},
 		{`{"type":"object","properties":{"a":{"type":"integer"}}}`, `{}`, `{"x":1}`},
 		{`{"enum":["re","red"]}`, `"red"`, `"r"`},
 		{`{"type":"array","items":{"type":"integer"},"maxItems":2}`, `[1, 2]`, `[1,2,3]`},
@@ -279,7 +289,8 @@ func TestLanguage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reads(g, c.good) || reads(g, c.bad) {
-			t.Errorf("%s: %s is %v, want true; %s is %v, want false", c.schema, c.good, reads(g, c.good), c.bad, reads(g, c.bad))
+			t.Errorf("%s: %s is %v, want true; %s is %v, want false", c.schema, c.good, reads(g, c.good), c.bad,
+				reads(g, c.bad))
 		}
 	}
 }
@@ -288,12 +299,20 @@ func TestLanguage(t *testing.T) {
 func TestRefusedSchemas(t *testing.T) {
 	deep := strings.Repeat(`{"type":"array","items":`, 40) + "true" + strings.Repeat("}", 40)
 	many := `{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"null"},`, 5000), ",") + `]}`
-	for _, s := range []string{``, `nonsense`, `{`, `[]`, `3`, `{"type":"strin"}`, `{"type":[]}`, `{"type":3}`, `{"pattern":"a+"}`, `{"type":"string","format":"date"}`,
-		`{"type":"integer","minimum":3}`, `{"not":{}}`, `{"$ref":"#"}`, `{"$ref":"#/nowhere"}`, `{"$ref":"http://a/b"}`, `{"anyOf":[]}`, `{"anyOf":[{"$ref":"#"}]}`, `{"anyOf":[{"$ref":"#"},{"type":"null"}]}`,
-		`{"enum":[]}`, `{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`, `{"type":"object","properties":{"n":{"const":0},"a":{"$ref":"#"}},"required":["n","a"]}`,
-		`{"type":"array","prefixItems":[{"const":0},{"$ref":"#"}],"minItems":2}`, `{"type":"string","minLength":5,"maxLength":4}`, `{"type":"string","maxLength":-1}`, `{"type":"string","maxLength":1e9}`,
-		`{"oneOf":[{"type":"string"},{"type":"string","maxLength":2}]}`, `{"allOf":[{"type":"string"},{"maxLength":2}]}`, `{"type":"object","required":["a"],"additionalProperties":false}`, `{"type":"string","enum":[1]}`, `false`,
-		`{"type":"object","properties":{"a":false},"required":["a"]}`, deep, many, `{"type":"array","minItems":3,"prefixItems":[true],"items":false}`, `{} {}`, strings.Repeat("[", 300)} {
+	for _, s := range []string{``, `nonsense`, `{`, `[]`, `3`, `{"type":"strin"}`, `{"type":[]}`, `{"type":3}`,
+		`{"pattern":"a+"}`, `{"type":"string","format":"date"}`,
+		`{"type":"integer","minimum":3}`, `{"not":{}}`, `{"$ref":"#"}`, `{"$ref":"#/nowhere"}`, `{"$ref":"http://a/b"}`,
+		`{"anyOf":[]}`, `{"anyOf":[{"$ref":"#"}]}`, `{"anyOf":[{"$ref":"#"},{"type":"null"}]}`,
+		`{"enum":[]}`, `{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`,
+		`{"type":"object","properties":{"n":{"const":0},"a":{"$ref":"#"}},"required":["n","a"]}`,
+		`{"type":"array","prefixItems":[{"const":0},{"$ref":"#"}],"minItems":2}`,
+		`{"type":"string","minLength":5,"maxLength":4}`, `{"type":"string","maxLength":-1}`,
+		`{"type":"string","maxLength":1e9}`,
+		`{"oneOf":[{"type":"string"},{"type":"string","maxLength":2}]}`,
+		`{"allOf":[{"type":"string"},{"maxLength":2}]}`,
+		`{"type":"object","required":["a"],"additionalProperties":false}`, `{"type":"string","enum":[1]}`, `false`,
+		`{"type":"object","properties":{"a":false},"required":["a"]}`, deep, many,
+		`{"type":"array","minItems":3,"prefixItems":[true],"items":false}`, `{} {}`, strings.Repeat("[", 300)} {
 		b, err := newBuilder([]byte(s), Limits{})
 		if err == nil {
 			_, err = b.grammar()

@@ -14,9 +14,12 @@ func TestSchemaText(t *testing.T) {
 		t.Error("a repeated property")
 	}
 	for text, problem := range map[string]string{
-		`{} ]`: "there is more after the schema", `{} }`: "there is more after the schema", `true 1`: "there is more after the schema", `{} x`: "there is more after the schema",
-		`{"type" "string"}`: "is not JSON", `{"a":}`: "is not JSON", `[1`: "is not JSON", `{"a"`: "is not JSON", "": "is not JSON",
-		strings.Repeat("[", 202) + strings.Repeat("]", 202): "is nested too deep", strings.Repeat("[", 200) + strings.Repeat("]", 200): "must be an object or a boolean",
+		`{} ]`: "there is more after the schema", `{} }`: "there is more after the schema",
+		`true 1`: "there is more after the schema", `{} x`: "there is more after the schema",
+		`{"type" "string"}`: "is not JSON", `{"a":}`: "is not JSON", `[1`: "is not JSON", `{"a"`: "is not JSON",
+		"": "is not JSON",
+		strings.Repeat("[", 202) + strings.Repeat("]", 202): "is nested too deep", strings.Repeat("[", 200) +
+			strings.Repeat("]", 200): "must be an object or a boolean",
 	} {
 		_, err := Compile([]byte(text), Limits{})
 		var e *SchemaError

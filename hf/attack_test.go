@@ -94,12 +94,14 @@ func TestCached(t *testing.T) {
 	write(t, filepath.Join(at, "refs"), "gone", []byte("dead"))
 	t.Setenv("HF_HUB_CACHE", "")
 	t.Setenv("HF_HOME", home)
-	for name, want := range map[string]string{"org/name": "c0ffee", "org/name@main": "c0ffee", "org/name@pr/1": "beef", "org/name@beef": "beef"} {
+	for name, want := range map[string]string{"org/name": "c0ffee", "org/name@main": "c0ffee", "org/name@pr/1": "beef",
+		"org/name@beef": "beef"} {
 		if got, err := Cached(name); err != nil || got != filepath.Join(at, "snapshots", want) {
 			t.Errorf("%s: %q (%v), want snapshot %s", name, got, err, want)
 		}
 	}
-	for _, name := range []string{"org/name@out", "org/name@gone", "org/name@none", "org/other", "org", "../name", "org/..", "org/name/x", "/org/name", "org/na\x00me", "org/name@../x"} {
+	for _, name := range []string{"org/name@out", "org/name@gone", "org/name@none", "org/other", "org", "../name",
+		"org/..", "org/name/x", "/org/name", "org/na\x00me", "org/name@../x"} {
 		if got, err := Cached(name); err == nil {
 			t.Errorf("%q was found at %s", name, got)
 		}

@@ -20,7 +20,8 @@ func small(modelType string) map[string]any {
 	c := map[string]any{
 		"model_type": modelType, "vocab_size": 32, "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
 		"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-		"hidden_act": "silu", "rope_parameters": map[string]any{"rope_theta": 5000.0, "rope_type": "default"}, "dtype": "float32",
+		"hidden_act": "silu", "rope_parameters": map[string]any{"rope_theta": 5000.0, "rope_type": "default"},
+		"dtype":        "float32",
 		"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": nil,
 	}
 	return c
@@ -51,12 +52,14 @@ func encode(t testing.TB, v any) []byte {
 type dict = map[string]any
 
 func TestParse(t *testing.T) {
-	f, err := parse(encode(t, small("diffllama")), []byte(`{"eos_token_id": [2, 7, 99], "pad_token_id": 0, "temperature": 0.6}`))
+	f, err := parse(encode(t, small("diffllama")),
+		[]byte(`{"eos_token_id": [2, 7, 99], "pad_token_id": 0, "temperature": 0.6}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := model.Config{Arch: "diff", Vocab: 32, Context: 64, Layers: 2, Dim: 24, Heads: 2, KVHeads: 1, HeadDim: 6, FFN: 20,
-		RopeTheta: 5000, NormEps: 1e-5, HeadNorm: layer.HeadNormPlain, HeadNormEps: 1e-5, LambdaInit: model.LambdaSchedule, LambdaStd: 0.1}
+	want := model.Config{Arch: "diff", Vocab: 32, Context: 64, Layers: 2, Dim: 24, Heads: 2, KVHeads: 1,
+		HeadDim: 6, FFN: 20, RopeTheta: 5000, NormEps: 1e-5, HeadNorm: layer.HeadNormPlain, HeadNormEps: 1e-5,
+		LambdaInit: model.LambdaSchedule, LambdaStd: 0.1}
 	if d := cmp.Diff(want, f.Config); d != "" {
 		t.Error(d)
 	}
@@ -85,29 +88,38 @@ func TestParseForms(t *testing.T) {
 		change dict
 		want   func(*model.Config)
 	}{
-		{"old rope_theta", dict{"rope_parameters": drop, "dtype": drop, "rope_theta": 500000, "torch_dtype": "float16"}, func(c *model.Config) { c.RopeTheta = 500000 }},
+		{"old rope_theta", dict{"rope_parameters": drop, "dtype": drop, "rope_theta": 500000, "torch_dtype": "float16"},
+			func(c *model.Config) { c.RopeTheta = 500000 }},
 		{"no rope at all", dict{"rope_parameters": drop}, func(c *model.Config) { c.RopeTheta = 10000 }},
-		{"old linear", dict{"rope_parameters": drop, "rope_scaling": dict{"type": "linear", "factor": 2}}, func(c *model.Config) {
-			c.RopeTheta, c.RopeScaling = 10000, &model.RopeScaling{Type: "linear", Factor: 2, OriginalContext: 64}
-		}},
-		{"dynamic", dict{"rope_parameters": dict{"rope_type": "dynamic", "factor": 2, "rope_theta": 1e4}}, func(c *model.Config) {
-			c.RopeTheta, c.RopeScaling = 10000, &model.RopeScaling{Type: "dynamic", Factor: 2, OriginalContext: 64}
-		}},
-		{"yarn", dict{"rope_parameters": dict{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16, "beta_fast": 20, "truncate": true}},
-			func(c *model.Config) { c.RopeTheta, c.RopeScaling = 10000, yarn }},
-		{"llama3", dict{"rope_parameters": drop, "rope_theta": 500000.0, "rope_scaling": dict{"rope_type": "llama3", "factor": 8,
-			"low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32}}, func(c *model.Config) {
-			c.RopeTheta = 500000
-			c.RopeScaling = &model.RopeScaling{Type: "llama3", Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalContext: 32}
-		}},
+		{"old linear", dict{"rope_parameters": drop, "rope_scaling": dict{"type": "linear", "factor": 2}},
+			func(c *model.Config) {
+				c.RopeTheta, c.RopeScaling = 10000, &model.RopeScaling{Type: "linear", Factor: 2, OriginalContext: 64}
+			}},
+		{"dynamic", dict{"rope_parameters": dict{"rope_type": "dynamic", "factor": 2, "rope_theta": 1e4}},
+			func(c *model.Config) {
+				c.RopeTheta, c.RopeScaling = 10000, &model.RopeScaling{Type: "dynamic", Factor: 2, OriginalContext: 64}
+			}},
+		{"yarn", dict{"rope_parameters": dict{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16,
+			"beta_fast": 20, "truncate": true}}, func(c *model.Config) { c.RopeTheta, c.RopeScaling = 10000, yarn }},
+		{"llama3", dict{"rope_parameters": drop, "rope_theta": 500000.0,
+			"rope_scaling": dict{"rope_type": "llama3", "factor": 8,
+				"low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32}},
+			func(c *model.Config) {
+				c.RopeTheta = 500000
+				c.RopeScaling = &model.RopeScaling{Type: "llama3", Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4,
+					OriginalContext: 32}
+			}},
 		{"head_dim", dict{"head_dim": 16}, func(c *model.Config) { c.HeadDim = 16 }},
 		{"no kv heads", dict{"num_key_value_heads": drop}, func(c *model.Config) { c.KVHeads = 4 }},
-		{"defaults", dict{"max_position_embeddings": drop, "rms_norm_eps": drop, "hidden_act": drop}, func(c *model.Config) {
-			c.Context, c.NormEps, c.HeadNormEps = 2048, 1e-6, 1e-6
-		}},
-		{"bias, tied", dict{"attention_bias": true, "tie_word_embeddings": true}, func(c *model.Config) { c.Bias, c.TieEmbed = true, true }},
-		{"idle keys", dict{"_name_or_path": "x", "use_cache": true, "architectures": []string{"LlamaForCausalLM"}, "quantization_config": nil,
-			"mlp_bias": false, "attention_dropout": 0.1, "pretraining_tp": 2, "partial_rotary_factor": 1.0}, func(*model.Config) {}},
+		{"defaults", dict{"max_position_embeddings": drop, "rms_norm_eps": drop, "hidden_act": drop},
+			func(c *model.Config) {
+				c.Context, c.NormEps, c.HeadNormEps = 2048, 1e-6, 1e-6
+			}},
+		{"bias, tied", dict{"attention_bias": true, "tie_word_embeddings": true},
+			func(c *model.Config) { c.Bias, c.TieEmbed = true, true }},
+		{"idle keys", dict{"_name_or_path": "x", "use_cache": true, "architectures": []string{"LlamaForCausalLM"},
+			"quantization_config": nil, "mlp_bias": false, "attention_dropout": 0.1, "pretraining_tp": 2,
+			"partial_rotary_factor": 1.0}, func(*model.Config) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base, err := parse(encode(t, small("llama")), nil)
@@ -136,7 +148,8 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{dict{"model_type": "mistral"}, `model_type = "mistral"`},
 		{dict{"model_type": drop}, "model_type = absent"},
-		{dict{"architectures": []string{"LlamaForSequenceClassification"}}, `architectures = ["LlamaForSequenceClassification"]`},
+		{dict{"architectures": []string{"LlamaForSequenceClassification"}},
+			`architectures = ["LlamaForSequenceClassification"]`},
 		{dict{"hidden_act": "gelu"}, `hidden_act = "gelu"`},
 		{dict{"mlp_bias": true}, "mlp_bias = true"},
 		{dict{"sliding_window": 128}, "sliding_window = 128"},
@@ -181,17 +194,23 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	for _, change := range []dict{ // numbers that only look wrong
-		{"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 8}, {"num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 8}, {"num_attention_heads": 1, "num_key_value_heads": 1},
-		{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "linear", "factor": 2.0}}, {"rope_parameters": dict{"rope_theta": 1.5, "rope_type": "yarn", "factor": 2.0}}, {"rms_norm_eps": 0},
+		{"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 8},
+		{"num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 8},
+		{"num_attention_heads": 1, "num_key_value_heads": 1},
+		{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "linear", "factor": 2.0}},
+		{"rope_parameters": dict{"rope_theta": 1.5, "rope_type": "yarn", "factor": 2.0}}, {"rms_norm_eps": 0},
 	} {
 		if _, err := parse(encode(t, with(small("llama"), change)), nil); err != nil {
 			t.Errorf("%v: %v", change, err)
 		}
 	}
-	if _, err := parse(encode(t, with(small("llama"), dict{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "yarn", "factor": 2.0}})), nil); err == nil || !strings.Contains(err.Error(), "must be above 1 for yarn") {
+	if _, err := parse(encode(t, with(small("llama"),
+		dict{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "yarn", "factor": 2.0}})), nil); err == nil ||
+		!strings.Contains(err.Error(), "must be above 1 for yarn") {
 		t.Error(err)
 	}
-	if _, err := parse(encode(t, with(small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3})), nil); err == nil {
+	if _, err := parse(encode(t, with(small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3})),
+		nil); err == nil {
 		t.Error("three query heads were taken for differential pairs")
 	}
 	for raw, want := range map[string]int{"1": 1, "7": 7, "8": 0, "0": 0, "-1": 0, "1.0": 0, "\"7\"": 0, "null": 3} { // from 1 to 7, 3 by default

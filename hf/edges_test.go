@@ -16,15 +16,18 @@ func TestCacheDir(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	for _, c := range []struct{ name, value, want string }{
-		{"HOME", "/h", "/h/.cache/huggingface/hub"}, {"XDG_CACHE_HOME", "/x", "/x/huggingface/hub"}, {"HF_HOME", "/f", "/f/hub"}, {"HF_HUB_CACHE", "/c", "/c"},
+		{"HOME", "/h", "/h/.cache/huggingface/hub"}, {"XDG_CACHE_HOME", "/x", "/x/huggingface/hub"},
+		{"HF_HOME", "/f", "/f/hub"}, {"HF_HUB_CACHE", "/c", "/c"},
 	} {
 		t.Setenv(c.name, c.value)
 		if got, err := cacheDir(); err != nil || filepath.ToSlash(got) != c.want {
 			t.Errorf("%s=%s: %s, %v; want %s", c.name, c.value, got, err, c.want)
 		}
 	}
-	for name, want := range map[string]bool{"org/model": true, "o.r-g_/m.o-d_el": true, "org/model@main": true, "org/model@refs/pr/1": true, "org": false, "org/": false, "/model": false, "a/b/c": false, "org/..": false,
-		"org/a..b": false, "org/model@": false, "org/model@../x": false, ".org/model": false, "org/mod el": false, "": false} {
+	for name, want := range map[string]bool{"org/model": true, "o.r-g_/m.o-d_el": true, "org/model@main": true,
+		"org/model@refs/pr/1": true, "org": false, "org/": false, "/model": false, "a/b/c": false, "org/..": false,
+		"org/a..b": false, "org/model@": false, "org/model@../x": false, ".org/model": false,
+		"org/mod el": false, "": false} {
 		if IsHubName(name) != want {
 			t.Errorf("%q is a name on the Hub: %v", name, !want)
 		}
@@ -33,7 +36,8 @@ func TestCacheDir(t *testing.T) {
 
 // The largest values that float16 holds, on both sides of where rounding makes them infinite.
 func TestBeyondHalf(t *testing.T) {
-	for x, want := range map[float32]bool{0: false, 65504: false, 65519.99: false, 65520: true, -65519.99: false, -65520: true, math.MaxFloat32: true, float32(math.Inf(1)): false, float32(math.Inf(-1)): false} {
+	for x, want := range map[float32]bool{0: false, 65504: false, 65519.99: false, 65520: true, -65519.99: false,
+		-65520: true, math.MaxFloat32: true, float32(math.Inf(1)): false, float32(math.Inf(-1)): false} {
 		if beyondHalf(x) != want {
 			t.Errorf("%g is beyond float16: %v", x, !want)
 		}

@@ -15,7 +15,8 @@ import (
 func ExampleExport() {
 	dev := cpu.New(cpu.Options{Threads: 1})
 	defer dev.Close()
-	c, err := model.Config{Arch: "diff2", Vocab: 40, Context: 32, Layers: 1, Dim: 16, Heads: 2, HeadDim: 8, FFN: 32}.Complete()
+	c, err := model.Config{Arch: "diff2", Vocab: 40, Context: 32, Layers: 1, Dim: 16, Heads: 2, HeadDim: 8,
+		FFN: 32}.Complete()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -26,12 +27,13 @@ func ExampleExport() {
 		return
 	}
 	m.Init(1)
-	e := &hf.Export{Config: c, DType: "bfloat16", Tokens: hf.Tokens{BOS: -1, Pad: -1, EOS: []int{0}}, Values: func(name string) ([]float32, error) {
-		p := m.Params.Lookup(name)
-		x := make([]float32, p.Rows*p.Cols)
-		p.Read(dev, x)
-		return x, nil
-	}}
+	e := &hf.Export{Config: c, DType: "bfloat16", Tokens: hf.Tokens{BOS: -1, Pad: -1, EOS: []int{0}},
+		Values: func(name string) ([]float32, error) {
+			p := m.Params.Lookup(name)
+			x := make([]float32, p.Rows*p.Cols)
+			p.Read(dev, x)
+			return x, nil
+		}}
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		fmt.Println(err)

@@ -54,16 +54,20 @@ func TestExportKeepsForeign(t *testing.T) {
 			os.Mkdir(dir, 0o777)
 			write(t, dir, "thesis.tex", []byte("x"))
 		}},
-		{"notes in an export", `"notes.txt", which export did not write`, func(dir string) { write(t, dir, "notes.txt", []byte("x")) }},
-		{"a folder in an export", `"data", which export did not write`, func(dir string) { os.Mkdir(filepath.Join(dir, "data"), 0o777) }},
-		{"an edited card", `"README.md", which was changed`, func(dir string) { write(t, dir, "README.md", []byte("y")) }},
+		{"notes in an export", `"notes.txt", which export did not write`,
+			func(dir string) { write(t, dir, "notes.txt", []byte("x")) }},
+		{"a folder in an export", `"data", which export did not write`,
+			func(dir string) { os.Mkdir(filepath.Join(dir, "data"), 0o777) }},
+		{"an edited card", `"README.md", which was changed`,
+			func(dir string) { write(t, dir, "README.md", []byte("y")) }},
 		{"a link for a file", `"README.md", which was changed`, func(dir string) {
 			os.Rename(filepath.Join(dir, "README.md"), filepath.Join(filepath.Dir(dir), "y")) // the link is made below
 		}},
 		{"a link for the manifest", "antiphase.json is not a file", func(dir string) {
 			os.Rename(filepath.Join(dir, ManifestFile), filepath.Join(filepath.Dir(dir), "y"))
 		}},
-		{"a link for the folder", "already exists and is not a folder", func(dir string) { os.Rename(dir, filepath.Join(filepath.Dir(dir), "y")) }},
+		{"a link for the folder", "already exists and is not a folder",
+			func(dir string) { os.Rename(dir, filepath.Join(filepath.Dir(dir), "y")) }},
 		{"another's manifest", ManifestFile, func(dir string) { write(t, dir, ManifestFile, []byte("{}")) }},
 		{"a manifest with paths", "not a plain file name", func(dir string) {
 			write(t, dir, ManifestFile, []byte(`{"kind": "antiphase export", "format": 1, "files": [{"name": "../x"}]}`))
@@ -132,7 +136,8 @@ func TestExportFaults(t *testing.T) {
 		err := e.Write(dir, true)
 		names, _ := mem.ReadDir(dir)
 		beside, _ := mem.ReadDir(filepath.Dir(dir))
-		whole := slices.Contains(names, "config.json") && slices.Contains(names, weightsFile) && slices.Contains(names, "README.md")
+		whole := slices.Contains(names, "config.json") && slices.Contains(names, weightsFile) &&
+			slices.Contains(names, "README.md")
 		switch {
 		case err == nil && (more && (failed.Kind != "readdir" || failed.Path == dir) || !whole): // what lies beside it may stay unread
 			t.Errorf("%v: no error, and %v", failed, names)

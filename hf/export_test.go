@@ -18,7 +18,8 @@ import (
 // nano is a complete configuration of an architecture, in the layout that training uses.
 func nano(t *testing.T, arch string, change func(*model.Config)) model.Config {
 	t.Helper()
-	c := model.Config{Arch: arch, Vocab: 40, Context: 32, Layers: 2, Dim: 24, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 20, RopeInterleaved: true}
+	c := model.Config{Arch: arch, Vocab: 40, Context: 32, Layers: 2, Dim: 24, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 20,
+		RopeInterleaved: true}
 	change(&c)
 	c, err := c.Complete()
 	if err != nil {
@@ -84,22 +85,28 @@ var roundTrips = []struct {
 	{"wide heads", "transformer", Llama, true, func(c *model.Config) { c.HeadDim = 10 }},
 	{"head norm", "transformer", Antiphase, true, func(c *model.Config) { c.HeadNorm = layer.HeadNormAffine }},
 	{"plain norm", "diff", DiffLlama, true, func(c *model.Config) { c.HeadNorm = layer.HeadNormPlain }},
-	{"bias, tied", "diff", DiffLlama, true, func(c *model.Config) { c.HeadNorm, c.Bias, c.TieEmbed = layer.HeadNormPlain, true, true }},
-	{"one group", "diff", DiffLlama, true, func(c *model.Config) { c.HeadNorm, c.KVHeads, c.HeadDim = layer.HeadNormPlain, 1, 8 }},
+	{"bias, tied", "diff", DiffLlama, true,
+		func(c *model.Config) { c.HeadNorm, c.Bias, c.TieEmbed = layer.HeadNormPlain, true, true }},
+	{"one group", "diff", DiffLlama, true,
+		func(c *model.Config) { c.HeadNorm, c.KVHeads, c.HeadDim = layer.HeadNormPlain, 1, 8 }},
 	{"affine", "diff", DiffLlama, false, nothing},
 	{"own epsilon", "diff", DiffLlama, false, func(c *model.Config) { c.Bias, c.HeadNormEps = true, 1e-2 }},
-	{"low constant", "diff", DiffLlama, false, func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, 0.1 }},
-	{"high constant", "diff", DiffLlama, false, func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, 0.8 }},
+	{"low constant", "diff", DiffLlama, false,
+		func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, 0.1 }},
+	{"high constant", "diff", DiffLlama, false,
+		func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, 0.8 }},
 	{"no norm", "diff", Antiphase, true, func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }},
 	{"plain", "diff2", Antiphase, true, nothing},
-	{"bias, tied, affine", "diff2", Antiphase, true, func(c *model.Config) { c.Bias, c.TieEmbed, c.HeadNorm = true, true, layer.HeadNormAffine }},
+	{"bias, tied, affine", "diff2", Antiphase, true,
+		func(c *model.Config) { c.Bias, c.TieEmbed, c.HeadNorm = true, true, layer.HeadNormAffine }},
 }
 
 func TestRoundTrip(t *testing.T) {
 	for _, r := range roundTrips {
 		t.Run(r.arch+"/"+r.name, func(t *testing.T) {
 			m := trained(t, nano(t, r.arch, r.change))
-			e := &Export{Config: m.Config, Values: valuesOf(m), Tokens: Tokens{BOS: -1, Pad: -1, EOS: []int{3}}, Generation: &Generation{}}
+			e := &Export{Config: m.Config, Values: valuesOf(m), Tokens: Tokens{BOS: -1, Pad: -1, EOS: []int{3}},
+				Generation: &Generation{}}
 			if class, err := e.Resolve(); err != nil || class != r.class {
 				t.Fatalf("class %q (%v), want %q", class, err, r.class)
 			}
@@ -232,7 +239,8 @@ func TestExportRefuses(t *testing.T) {
 		text string
 		e    *Export
 	}{
-		{`class "llama" cannot hold this model: transformers has no class`, &Export{Config: diff2.Config, Class: Llama}},
+		{`class "llama" cannot hold this model: transformers has no class`,
+			&Export{Config: diff2.Config, Class: Llama}},
 		{`class "llama" cannot hold this model: the model is a diffllama`, &Export{Config: diff.Config, Class: Llama}},
 		{`class "gpt2" is unknown`, &Export{Config: diff.Config, Class: "gpt2"}},
 		{`dtype "int8" is unknown`, &Export{Config: diff.Config, Values: valuesOf(diff), DType: "int8"}},
@@ -270,7 +278,8 @@ func TestExportOddKeyHeads(t *testing.T) {
 
 // TestCard tells people what they need, whatever a value holds.
 func TestCard(t *testing.T) {
-	c := &Card{Name: "x", Class: Antiphase, About: "A model.", Facts: [][2]string{{"data", "a|b\nc"}}, Recipe: []byte("{}\n")}
+	c := &Card{Name: "x", Class: Antiphase, About: "A model.", Facts: [][2]string{{"data", "a|b\nc"}},
+		Recipe: []byte("{}\n")}
 	text := string(c.Markdown())
 	for _, want := range []string{"# x\n", "| data | a\\|b c |", "trust_remote_code=True", "```json\n{}\n```"} {
 		if !strings.Contains(text, want) {

@@ -45,7 +45,8 @@ func TestContextAgainstWeights(t *testing.T) {
 		files   []*safetensors.File
 		good    bool
 	}{
-		{1 << 23, nil, true}, {1<<23 + 1, nil, false}, {1<<23 + 1, []*safetensors.File{weights}, true}, {1 << 24, []*safetensors.File{weights}, true}, {1<<24 + 1, []*safetensors.File{weights}, false},
+		{1 << 23, nil, true}, {1<<23 + 1, nil, false}, {1<<23 + 1, []*safetensors.File{weights}, true},
+		{1 << 24, []*safetensors.File{weights}, true}, {1<<24 + 1, []*safetensors.File{weights}, false},
 	} {
 		folder := &Folder{Config: model.Config{Context: c.context, HeadDim: 8}, shards: &shards{files: c.files}}
 		want := fmt.Sprintf("config.json: a context of %d tokens takes a rotary table of %d bytes, the weights are %d bytes; state a shorter one", c.context, c.context*8*4, len(c.files)<<27)
@@ -67,10 +68,15 @@ func TestContextAgainstWeights(t *testing.T) {
 // of its type.
 func TestNeutralKeys(t *testing.T) {
 	for key, values := range map[string][2]any{
-		"mlp_bias": {false, true}, "rope_interleaved": {false, true}, "use_sliding_window": {false, true}, "is_encoder_decoder": {false, true}, "add_cross_attention": {false, true},
-		"partial_rotary_factor": {1, 0.5}, "pruned_heads": {dict{}, dict{"0": []int{1}}}, "quantization_config": {nil, dict{"bits": 4}}, "sliding_window": {nil, 4096}, "hidden_act": {"swish", "relu"},
-		"attention_dropout": {0.5, nil}, "torch_dtype": {"float16", nil}, "_anything": {7, nil}, "architectures": {[]string{"X", "LlamaForCausalLM"}, []string{"DiffLlamaForCausalLM"}}, "max_length": {20, nil},
-		"": {nil, 1}, "unknown": {[]int{}, 0},
+		"mlp_bias": {false, true}, "rope_interleaved": {false, true}, "use_sliding_window": {false, true},
+		"is_encoder_decoder": {false, true}, "add_cross_attention": {false, true},
+		"partial_rotary_factor": {1, 0.5}, "pruned_heads": {dict{}, dict{"0": []int{1}}},
+		"quantization_config": {nil, dict{"bits": 4}}, "sliding_window": {nil, 4096},
+		"hidden_act":        {"swish", "relu"},
+		"attention_dropout": {0.5, nil}, "torch_dtype": {"float16", nil}, "_anything": {7, nil},
+		"architectures": {[]string{"X", "LlamaForCausalLM"}, []string{"DiffLlamaForCausalLM"}},
+		"max_length":    {20, nil},
+		"":              {nil, 1}, "unknown": {[]int{}, 0},
 	} {
 		if _, err := parse(encode(t, with(small("llama"), dict{key: values[0]})), nil); err != nil {
 			t.Errorf("%s = %v: %v", key, values[0], err)
@@ -78,15 +84,18 @@ func TestNeutralKeys(t *testing.T) {
 		if values[1] == nil {
 			continue
 		}
-		if _, err := parse(encode(t, with(small("llama"), dict{key: values[1]})), nil); err == nil || !strings.HasPrefix(err.Error(), "config.json: "+key+" = ") {
+		if _, err := parse(encode(t, with(small("llama"), dict{key: values[1]})), nil); err == nil ||
+			!strings.HasPrefix(err.Error(), "config.json: "+key+" = ") {
 			t.Errorf("%s = %v: %v", key, values[1], err)
 		}
 	}
-	if _, err := parse(encode(t, with(small("diffllama"), dict{"architectures": []string{"LlamaForCausalLM"}})), nil); err == nil || !strings.Contains(err.Error(), "must be DiffLlamaForCausalLM") {
+	if _, err := parse(encode(t, with(small("diffllama"), dict{"architectures": []string{"LlamaForCausalLM"}})),
+		nil); err == nil || !strings.Contains(err.Error(), "must be DiffLlamaForCausalLM") {
 		t.Errorf("another class: %v", err)
 	}
 	long := strings.Repeat("x", 100)
-	if _, err := parse(encode(t, with(small("llama"), dict{"hidden_act": long})), nil); err == nil || !strings.Contains(err.Error(), `"`+long[:79]+`…: `) || strings.Contains(err.Error(), long[:80]) {
+	if _, err := parse(encode(t, with(small("llama"), dict{"hidden_act": long})), nil); err == nil ||
+		!strings.Contains(err.Error(), `"`+long[:79]+`…: `) || strings.Contains(err.Error(), long[:80]) {
 		t.Errorf("a long value: %v", err)
 	}
 }
@@ -95,9 +104,13 @@ func TestNeutralKeys(t *testing.T) {
 func TestRopeKeys(t *testing.T) {
 	for _, key := range []string{"rope_parameters", "rope_scaling"} {
 		no := false
-		f := mustParse(t, with(small("llama"), dict{"rope_parameters": drop, "rope_theta": 3.0, key: dict{"rope_type": "yarn", "type": "yarn", "factor": 2, "beta_fast": 20, "beta_slow": 4, "attention_factor": 1.5,
-			"mscale": 0.75, "mscale_all_dim": 0.5, "original_max_position_embeddings": 16, "truncate": false, "partial_rotary_factor": 1.0}}))
-		want := &model.RopeScaling{Type: "yarn", Factor: 2, BetaFast: 20, BetaSlow: 4, AttentionFactor: 1.5, MScale: 0.75, MScaleAllDim: 0.5, OriginalContext: 16, Truncate: &no}
+		f := mustParse(t, with(small("llama"),
+			dict{"rope_parameters": drop, "rope_theta": 3.0,
+				key: dict{"rope_type": "yarn", "type": "yarn", "factor": 2, "beta_fast": 20, "beta_slow": 4,
+					"attention_factor": 1.5, "mscale": 0.75, "mscale_all_dim": 0.5, "original_max_position_embeddings": 16,
+					"truncate": false, "partial_rotary_factor": 1.0}}))
+		want := &model.RopeScaling{Type: "yarn", Factor: 2, BetaFast: 20, BetaSlow: 4, AttentionFactor: 1.5,
+			MScale: 0.75, MScaleAllDim: 0.5, OriginalContext: 16, Truncate: &no}
 		if d := cmp.Diff(want, f.Config.RopeScaling); d != "" || f.Config.RopeTheta != 3 {
 			t.Errorf("%s: θ %g, %s", key, f.Config.RopeTheta, d)
 		}
@@ -108,7 +121,8 @@ func TestRopeKeys(t *testing.T) {
 // first values by the paper's schedule, and YaRN's factor.
 func TestOwnNumbers(t *testing.T) {
 	yarn := func(c *model.Config) {
-		c.HeadNorm, c.RopeScaling = layer.HeadNormAffine, &model.RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 8}
+		c.HeadNorm, c.RopeScaling = layer.HeadNormAffine,
+			&model.RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 8}
 	}
 	for _, c := range []struct {
 		arch   string
@@ -119,15 +133,18 @@ func TestOwnNumbers(t *testing.T) {
 		factor any
 	}{
 		{"transformer", yarn, [3]int{1, 1, 1}, "none", [2]float64{0.2, 0.8 - 0.6*math.Exp(-0.3)}, 0.1*math.Log(4) + 1},
-		{"diff", func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }, [3]int{2, 2, 2}, "vectors", [2]float64{0.2, 0.8 - 0.6*math.Exp(-0.3)}, nil},
-		{"diff", func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, 0.3 }, [3]int{2, 2, 2}, "vectors", [2]float64{0.3, 0.3}, nil},
+		{"diff", func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }, [3]int{2, 2, 2}, "vectors",
+			[2]float64{0.2, 0.8 - 0.6*math.Exp(-0.3)}, nil},
+		{"diff", func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, 0.3 }, [3]int{2, 2, 2},
+			"vectors", [2]float64{0.3, 0.3}, nil},
 	} {
 		m, err := describe(nano(t, c.arch, c.change), Antiphase)
 		if err != nil {
 			t.Fatal(err)
 		}
 		own := m["antiphase"].(map[string]any)
-		if got := [3]int{own["queries"].(int), own["keys"].(int), own["values"].(int)}; got != c.counts || own["lambda"] != c.lambda {
+		if got := [3]int{own["queries"].(int), own["keys"].(int), own["values"].(int)}; got != c.counts ||
+			own["lambda"] != c.lambda {
 			t.Errorf("%s: %v, λ %v", c.arch, got, own["lambda"])
 		}
 		for i, x := range own["lambda_init"].([]float64) {
@@ -135,12 +152,15 @@ func TestOwnNumbers(t *testing.T) {
 				t.Errorf("%s: λ of layer %d begins at %g, want %g", c.arch, i, x, c.init[i])
 			}
 		}
-		if got, _ := own["rope_factor"].(float64); c.factor == nil && own["rope_factor"] != nil || c.factor != nil && !(math.Abs(got-c.factor.(float64)) <= 1e-12) {
+		if got, _ := own["rope_factor"].(float64); c.factor == nil && own["rope_factor"] != nil || c.factor != nil &&
+			!(math.Abs(got-c.factor.(float64)) <= 1e-12) {
 			t.Errorf("%s: factor %v, want %v", c.arch, own["rope_factor"], c.factor)
 		}
 	}
-	for _, e := range []*Export{{Config: nano(t, "gda", nothing)}, {Config: nano(t, "gda", nothing), Class: Antiphase}} {
-		if _, err := e.Resolve(); err == nil || !strings.Contains(err.Error(), "share query heads") || !strings.HasSuffix(err.Error(), "which no class computes; the run folder holds it") {
+	for _, e := range []*Export{{Config: nano(t, "gda", nothing)},
+		{Config: nano(t, "gda", nothing), Class: Antiphase}} {
+		if _, err := e.Resolve(); err == nil || !strings.Contains(err.Error(), "share query heads") ||
+			!strings.HasSuffix(err.Error(), "which no class computes; the run folder holds it") {
 			t.Errorf("shared queries: %v", err)
 		}
 	}
@@ -176,7 +196,8 @@ func TestValuesAndWeights(t *testing.T) {
 		t.Error(err)
 	}
 	lost := errors.New("lost")
-	if err := f.Weights(func(string, []float32) error { return lost }); !errors.Is(err, lost) || !strings.HasPrefix(err.Error(), "model folder "+dir+": ") {
+	if err := f.Weights(func(string, []float32) error { return lost }); !errors.Is(err, lost) ||
+		!strings.HasPrefix(err.Error(), "model folder "+dir+": ") {
 		t.Error(err)
 	}
 	for _, wrong := range []Values{
@@ -228,7 +249,8 @@ func TestFilesRefused(t *testing.T) {
 	if b, err := ReadFile(dir, "exact", 5); err != nil || string(b) != "12345" {
 		t.Errorf("a file of its limit: %q, %v", b, err)
 	}
-	if _, err := ReadFile(dir, "exact", 4); err == nil || !strings.Contains(err.Error(), "exact is larger than 4 bytes") {
+	if _, err := ReadFile(dir, "exact", 4); err == nil ||
+		!strings.Contains(err.Error(), "exact is larger than 4 bytes") {
 		t.Error(err)
 	}
 	if _, err := ReadFile(dir, "none", 4); !errors.Is(err, fs.ErrNotExist) {
@@ -240,7 +262,9 @@ func TestFilesRefused(t *testing.T) {
 func TestCacheAndPad(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HF_HUB_CACHE", home)
-	if _, err := Cached("org/other@v1"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `model org/other is not in the cache `+home+`; "hf download org/other" fetches it`) {
+	if _, err := Cached("org/other@v1"); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(),
+			`model org/other is not in the cache `+home+`; "hf download org/other" fetches it`) {
 		t.Error(err)
 	}
 	if err := os.MkdirAll(filepath.Join(home, "models--org--name", "refs", "pr"), 0o700); err != nil {
@@ -251,7 +275,8 @@ func TestCacheAndPad(t *testing.T) {
 		if revision == "" {
 			want = `there is no snapshot of revision "main"`
 		}
-		if _, err := Cached("org/name" + revision); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) {
+		if _, err := Cached("org/name" + revision); !errors.Is(err, fs.ErrNotExist) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", revision, err)
 		}
 	}
@@ -269,7 +294,8 @@ func TestCacheAndPad(t *testing.T) {
 			t.Errorf("%s:\n%s", name, files[name])
 		}
 	}
-	if _, there := files["chat_template.jinja"]; there || len(files) != 3 || !strings.Contains(string(files["tokenizer_config.json"]), `"tokenizer_class": "PreTrainedTokenizerFast"`) {
+	if _, there := files["chat_template.jinja"]; there || len(files) != 3 ||
+		!strings.Contains(string(files["tokenizer_config.json"]), `"tokenizer_class": "PreTrainedTokenizerFast"`) {
 		t.Errorf("%d files", len(files))
 	}
 	if _, _, err := TokenizerFiles(tok, 5, 9999, nil); err == nil {

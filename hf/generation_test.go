@@ -15,13 +15,16 @@ func ptr[T any](v T) *T { return &v }
 func TestGenerationFields(t *testing.T) {
 	ids := Tokens{BOS: 1, Pad: 2, EOS: []int{3, 4}}
 	for want, g := range map[string]*Generation{
-		`{}`: {}, `{"do_sample":true}`: {Sample: ptr(true)}, `{"do_sample":false}`: {Sample: ptr(false)}, `{"temperature":0.5}`: {Temperature: ptr(0.5)}, `{"top_k":7}`: {TopK: ptr(7)},
-		`{"top_p":0.25}`: {TopP: ptr(0.25)}, `{"min_p":0.75}`: {MinP: ptr(0.75)}, `{"repetition_penalty":1.5}`: {RepetitionPenalty: ptr(1.5)}, `{"max_new_tokens":9}`: {MaxNewTokens: ptr(9)},
+		`{}`: {}, `{"do_sample":true}`: {Sample: ptr(true)}, `{"do_sample":false}`: {Sample: ptr(false)},
+		`{"temperature":0.5}`: {Temperature: ptr(0.5)}, `{"top_k":7}`: {TopK: ptr(7)},
+		`{"top_p":0.25}`: {TopP: ptr(0.25)}, `{"min_p":0.75}`: {MinP: ptr(0.75)},
+		`{"repetition_penalty":1.5}`: {RepetitionPenalty: ptr(1.5)}, `{"max_new_tokens":9}`: {MaxNewTokens: ptr(9)},
 	} {
 		for _, x := range []struct {
 			ids  Tokens
 			json map[string]any
-		}{{Tokens{BOS: -1, Pad: -1}, nil}, {ids, map[string]any{"bos_token_id": 1., "pad_token_id": 2., "eos_token_id": []any{3., 4.}}},
+		}{{Tokens{BOS: -1, Pad: -1}, nil},
+			{ids, map[string]any{"bos_token_id": 1., "pad_token_id": 2., "eos_token_id": []any{3., 4.}}},
 			{Tokens{BOS: 0, Pad: -1, EOS: []int{5}}, map[string]any{"bos_token_id": 0., "eos_token_id": 5.}},
 			{Tokens{BOS: -1, Pad: 0, EOS: []int{0}}, map[string]any{"pad_token_id": 0., "eos_token_id": 0.}}} {
 			b, err := g.JSON(x.ids)
@@ -49,13 +52,19 @@ func TestGenerationFields(t *testing.T) {
 // Both sides of each range, ids outside of the vocabulary, and settings that would change tokens unnoticed.
 func TestGenerationBounds(t *testing.T) {
 	for text, good := range map[string]bool{
-		`{"temperature":0}`: true, `{"temperature":-0.1}`: false, `{"temperature":1e6}`: true, `{"temperature":1.1e6}`: false, `{"temperature":"x"}`: false,
-		`{"top_p":0}`: true, `{"top_p":1}`: true, `{"top_p":1.01}`: false, `{"top_p":-0.01}`: false, `{"min_p":1}`: true, `{"min_p":1.01}`: false,
-		`{"repetition_penalty":1e-6}`: true, `{"repetition_penalty":0}`: false, `{"repetition_penalty":1e6}`: true, `{"repetition_penalty":2e6}`: false,
-		`{"top_k":0}`: true, `{"top_k":-1}`: false, `{"top_k":1.5}`: false, `{"max_new_tokens":-1}`: false, `{"do_sample":1}`: false,
+		`{"temperature":0}`: true, `{"temperature":-0.1}`: false, `{"temperature":1e6}`: true,
+		`{"temperature":1.1e6}`: false, `{"temperature":"x"}`: false,
+		`{"top_p":0}`: true, `{"top_p":1}`: true, `{"top_p":1.01}`: false, `{"top_p":-0.01}`: false,
+		`{"min_p":1}`: true, `{"min_p":1.01}`: false,
+		`{"repetition_penalty":1e-6}`: true, `{"repetition_penalty":0}`: false, `{"repetition_penalty":1e6}`: true,
+		`{"repetition_penalty":2e6}`: false,
+		`{"top_k":0}`:                true, `{"top_k":-1}`: false, `{"top_k":1.5}`: false, `{"max_new_tokens":-1}`: false,
+		`{"do_sample":1}`:      false,
 		`{"eos_token_id":"x"}`: false, `{"bos_token_id":[1,2]}`: false,
-		`{"num_beams":1}`: true, `{"num_beams":2}`: false, `{"typical_p":1.0}`: true, `{"typical_p":0.5}`: false, `{"stop_strings":[]}`: true, `{"stop_strings":["a"]}`: false,
-		`{"no_repeat_ngram_size":0}`: true, `{"no_repeat_ngram_size":3}`: false, `{"max_length":20}`: true, `{"use_cache":false}`: true, `{"something_else":1}`: false, `[]`: false, `{`: false,
+		`{"num_beams":1}`: true, `{"num_beams":2}`: false, `{"typical_p":1.0}`: true, `{"typical_p":0.5}`: false,
+		`{"stop_strings":[]}`: true, `{"stop_strings":["a"]}`: false,
+		`{"no_repeat_ngram_size":0}`: true, `{"no_repeat_ngram_size":3}`: false, `{"max_length":20}`: true,
+		`{"use_cache":false}`: true, `{"something_else":1}`: false, `[]`: false, `{`: false,
 	} {
 		_, _, err := ParseGeneration([]byte(text), 10)
 		if (err == nil) != good || err != nil && !strings.Contains(err.Error(), "generation_config.json") {
@@ -63,8 +72,10 @@ func TestGenerationBounds(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]Tokens{ // ids outside of the vocabulary are left out
-		`{"eos_token_id":9}`: {-1, -1, []int{9}}, `{"eos_token_id":10}`: {-1, -1, nil}, `{"eos_token_id":[-1,0,10,9]}`: {-1, -1, []int{0, 9}},
-		`{"bos_token_id":9,"pad_token_id":0}`: {9, 0, nil}, `{"bos_token_id":10,"pad_token_id":-1}`: {-1, -1, nil}, `{"bos_token_id":[3]}`: {3, -1, nil},
+		`{"eos_token_id":9}`: {-1, -1, []int{9}}, `{"eos_token_id":10}`: {-1, -1, nil},
+		`{"eos_token_id":[-1,0,10,9]}`:        {-1, -1, []int{0, 9}},
+		`{"bos_token_id":9,"pad_token_id":0}`: {9, 0, nil}, `{"bos_token_id":10,"pad_token_id":-1}`: {-1, -1, nil},
+		`{"bos_token_id":[3]}`: {3, -1, nil},
 	} {
 		if _, ids, err := ParseGeneration([]byte(text), 10); err != nil || !reflect.DeepEqual(ids, want) {
 			t.Errorf("%s: %+v, %v", text, ids, err)
@@ -81,11 +92,13 @@ func TestGenerationBounds(t *testing.T) {
 		}
 	}
 	for range 20 {
-		if _, _, err := ParseGeneration([]byte(`{"typical_p":0.5,"num_beams":2,"stop_strings":["a"],"min_length":3}`), 10); err == nil || !strings.Contains(err.Error(), "min_length = 3") {
+		if _, _, err := ParseGeneration([]byte(`{"typical_p":0.5,"num_beams":2,"stop_strings":["a"],"min_length":3}`),
+			10); err == nil || !strings.Contains(err.Error(), "min_length = 3") {
 			t.Fatalf("of several refused keys another one was reported: %v", err)
 		}
 	}
-	if g, ids, err := ParseGeneration(nil, 10); err != nil || !reflect.DeepEqual(g, &Generation{}) || !reflect.DeepEqual(ids, Tokens{BOS: -1, Pad: -1}) {
+	if g, ids, err := ParseGeneration(nil, 10); err != nil || !reflect.DeepEqual(g, &Generation{}) ||
+		!reflect.DeepEqual(ids, Tokens{BOS: -1, Pad: -1}) {
 		t.Errorf("no file: %+v, %+v, %v", g, ids, err)
 	}
 }
@@ -100,14 +113,17 @@ func TestTokenizerFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ids.BOS != int(first) || len(ids.EOS) != 1 || ids.EOS[0] != int(eos) || string(files["chat_template.jinja"]) != string(chat) {
+			if ids.BOS != int(first) || len(ids.EOS) != 1 || ids.EOS[0] != int(eos) ||
+				string(files["chat_template.jinja"]) != string(chat) {
 				t.Errorf("%+v", ids)
 			}
 			var config, special map[string]any
-			if json.Unmarshal(files["tokenizer_config.json"], &config) != nil || json.Unmarshal(files["special_tokens_map.json"], &special) != nil {
+			if json.Unmarshal(files["tokenizer_config.json"], &config) != nil ||
+				json.Unmarshal(files["special_tokens_map.json"], &special) != nil {
 				t.Fatal("not JSON")
 			}
-			if config["model_max_length"] != 77. || config["eos_token"] != tok.Token(eos) || special["eos_token"] != tok.Token(eos) || config["clean_up_tokenization_spaces"] != false {
+			if config["model_max_length"] != 77. || config["eos_token"] != tok.Token(eos) ||
+				special["eos_token"] != tok.Token(eos) || config["clean_up_tokenization_spaces"] != false {
 				t.Errorf("%v, %v", config, special)
 			}
 			for _, m := range []map[string]any{config, special} {

@@ -34,7 +34,8 @@ func tensors(l layout, seed uint64) map[string][]float32 {
 
 // TestTableCoversModel checks the table against the model's own: the same parameters, in order and size, for all kinds of folder.
 func TestTableCoversModel(t *testing.T) {
-	for _, change := range []dict{{}, {"attention_bias": true}, {"tie_word_embeddings": true}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4}, {"head_dim": 10}} {
+	for _, change := range []dict{{}, {"attention_bias": true}, {"tie_word_embeddings": true},
+		{"num_key_value_heads": 1}, {"num_key_value_heads": 4}, {"head_dim": 10}} {
 		for _, kind := range []string{"llama", "diffllama"} {
 			f, err := parse(encode(t, with(small(kind), change)), nil)
 			if err != nil {
@@ -47,7 +48,8 @@ func TestTableCoversModel(t *testing.T) {
 					size += q.n * q.width()
 				}
 				if len(list) == 0 || list[0].Name != p.param || list[0].Rows*list[0].Cols != size {
-					t.Fatalf("%s %v: %s of %d values does not match the model's table at %v", kind, change, p.param, size, list[:min(1, len(list))])
+					t.Fatalf("%s %v: %s of %d values does not match the model's table at %v", kind, change, p.param,
+						size, list[:min(1, len(list))])
 				}
 				list = list[1:]
 			}
@@ -78,8 +80,8 @@ func TestPairsReadTheirHeads(t *testing.T) {
 				for m, h := range []int{i, heads/2 + i} {
 					want := h / (heads / kv)
 					if q[2*i+m].from != h || k[2*g+m].from != want || v[2*g+m].from != want {
-						t.Errorf("%d heads, %d key heads, pair %d, map %d: query %d, key %d, value %d; want %d, %d, %d", heads, kv, i, m,
-							q[2*i+m].from, k[2*g+m].from, v[2*g+m].from, h, want, want)
+						t.Errorf("%d heads, %d key heads, pair %d, map %d: query %d, key %d, value %d; want %d, %d, %d",
+							heads, kv, i, m, q[2*i+m].from, k[2*g+m].from, v[2*g+m].from, h, want, want)
 					}
 				}
 			}

@@ -34,7 +34,8 @@ func TestBoundaries(t *testing.T) {
 		}
 	}
 	write(t, filepath.Join(at, "refs"), "main", []byte("c0ffee/deeper"))
-	if dir, err := Cached("org/name"); err == nil || !strings.Contains(err.Error(), `points to "c0ffee/deeper", which is not a snapshot's name`) {
+	if dir, err := Cached("org/name"); err == nil ||
+		!strings.Contains(err.Error(), `points to "c0ffee/deeper", which is not a snapshot's name`) {
 		t.Errorf("%s, %v", dir, err)
 	}
 }

@@ -64,7 +64,8 @@ func TestExportCrash(t *testing.T) {
 func TestManifestByHand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x")
 	m := trained(t, nano(t, "diff2", nothing))
-	if err := (&Export{Config: m.Config, Values: valuesOf(m), Files: map[string][]byte{"zz": []byte("last"), "README.md": nil}}).Write(dir, false); err != nil {
+	if err := (&Export{Config: m.Config, Values: valuesOf(m),
+		Files: map[string][]byte{"zz": []byte("last"), "README.md": nil}}).Write(dir, false); err != nil {
 		t.Fatal(err)
 	}
 	manifest, err := ReadManifest(dir)
@@ -99,7 +100,8 @@ func TestManifestByHand(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, weightsFile), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := manifest.Changed(dir); err != nil || !slices.Equal(changed, []string{"README.md", "config.json", weightsFile, "zz"}) {
+	if changed, err := manifest.Changed(dir); err != nil ||
+		!slices.Equal(changed, []string{"README.md", "config.json", weightsFile, "zz"}) {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 }
@@ -110,8 +112,10 @@ func TestManifestRefuses(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"kind":"antiphase export","format":2,"files":[]}`: `is "antiphase export" of format 2, not "antiphase export" of format 1`,
-		`{"kind":"other","format":1,"files":[]}`:            `is "other" of format 1`, `{"kind":"antiphase export","format":1,"more":1}`: "more", `[]`: "cannot unmarshal", `{`: "EOF",
-		files(""): "plain file name", files("."): "plain file name", files(".."): "plain file name", files("a/b"): "plain file name", files(`a\b`): "plain file name", files("c:x"): "plain file name",
+		`{"kind":"other","format":1,"files":[]}`:            `is "other" of format 1`,
+		`{"kind":"antiphase export","format":1,"more":1}`:   "more", `[]`: "cannot unmarshal", `{`: "EOF",
+		files(""): "plain file name", files("."): "plain file name", files(".."): "plain file name",
+		files("a/b"): "plain file name", files(`a\b`): "plain file name", files("c:x"): "plain file name",
 		files("a\x00"): "", files("/etc"): "plain file name", files(ManifestFile): "plain file name",
 	} {
 		if _, err := parseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -17,8 +17,9 @@ func releasedFolder(t *testing.T, m *model.Model, change dict, root, out string)
 	t.Helper()
 	c := m.Config
 	dir := t.TempDir()
-	config := with(dict{"arch": c.Arch, "vocab": c.Vocab, "context": c.Context, "layers": c.Layers, "d_model": c.Dim, "heads": c.Heads,
-		"kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN, "rope": "interleaved", "rope_theta": c.RopeTheta, "eos_token_id": 3}, change)
+	config := with(dict{"arch": c.Arch, "vocab": c.Vocab, "context": c.Context, "layers": c.Layers, "d_model": c.Dim,
+		"heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN, "rope": "interleaved",
+		"rope_theta": c.RopeTheta, "eos_token_id": 3}, change)
 	write(t, dir, "config.json", encode(t, config))
 	l, err := canonical(c, naming{root, out})
 	if err != nil {
@@ -51,9 +52,12 @@ func TestReleased(t *testing.T) {
 		names           []string // tensors that must have been in the file
 		change          dict
 	}{
-		{"diff", "", "out_proj", []string{"layers.1.self_attn.out_proj.weight", "layers.0.self_attn.subln.weight", "layers.0.self_attn.lambda_q1"}, dict{"value_dim": 12}},
-		{"diff", "model.", "out_proj", []string{"model.layers.1.self_attn.out_proj.weight"}, dict{"head_norm": "affine"}},
-		{"diff2", "", "o_proj", []string{"layers.1.self_attn.lambda_proj.weight", "layers.1.self_attn.o_proj.weight"}, dict{}},
+		{"diff", "", "out_proj", []string{"layers.1.self_attn.out_proj.weight", "layers.0.self_attn.subln.weight",
+			"layers.0.self_attn.lambda_q1"}, dict{"value_dim": 12}},
+		{"diff", "model.", "out_proj", []string{"model.layers.1.self_attn.out_proj.weight"},
+			dict{"head_norm": "affine"}},
+		{"diff2", "", "o_proj", []string{"layers.1.self_attn.lambda_proj.weight", "layers.1.self_attn.o_proj.weight"},
+			dict{}},
 		{"transformer", "model.", "out_proj", nil, dict{}},
 	} {
 		m := trained(t, nano(t, c.arch, nothing))
@@ -84,7 +88,8 @@ func TestReleasedTied(t *testing.T) {
 	}
 	for _, root := range []string{"", "model."} {
 		dir := releasedFolder(t, m, dict{"tie_embeddings": true}, root, "out_proj") // its lm_head differs
-		if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), `"lm_head.weight" differs from "`+root+`embed_tokens.weight"`) {
+		if _, err := Load(dir); err == nil ||
+			!strings.Contains(err.Error(), `"lm_head.weight" differs from "`+root+`embed_tokens.weight"`) {
 			t.Errorf("names with %q: error %v", root, err)
 		}
 	}
@@ -112,7 +117,8 @@ func TestReleasedRefuses(t *testing.T) {
 		{dict{"head_norm": "plain"}, `"layers.0.self_attn.subln.weight" belongs to no part`},
 		{dict{"context": 1 << 30}, "context = 1073741824"},
 	} {
-		if _, err := Load(releasedFolder(t, m, c.change, "", "out_proj")); err == nil || !strings.Contains(err.Error(), c.text) {
+		if _, err := Load(releasedFolder(t, m, c.change, "", "out_proj")); err == nil ||
+			!strings.Contains(err.Error(), c.text) {
 			t.Errorf("%v: error %v, want one with %q", c.change, err, c.text)
 		}
 	}
@@ -144,7 +150,8 @@ func TestOwnRefuses(t *testing.T) {
 		{own(func(c *model.Config) { c.Layers = 1 << 40 }), "must be at most 16384"},
 		{own(func(c *model.Config) { c.Context = 1 << 40 }), "rotary angles"},
 		{own(func(c *model.Config) { c.Heads = 3 }), "kv_heads"},
-		{own(func(c *model.Config) { c.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2} }), "does not agree"},
+		{own(func(c *model.Config) { c.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2} }),
+			"does not agree"},
 	} {
 		if _, err := parse(encode(t, with(good, c.change)), nil); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%v: error %v, want one with %q", c.change, err, c.text)
@@ -163,15 +170,19 @@ func TestGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := f.Generation
-	if !*g.Sample || *g.Temperature != 0.6 || *g.TopP != 0.9 || *g.TopK != 40 || *g.RepetitionPenalty != 1.1 || *g.MaxNewTokens != 99 || g.MinP != nil {
+	if !*g.Sample || *g.Temperature != 0.6 || *g.TopP != 0.9 || *g.TopK != 40 || *g.RepetitionPenalty != 1.1 ||
+		*g.MaxNewTokens != 99 || g.MinP != nil {
 		t.Errorf("read %+v", g)
 	}
 	for _, c := range []struct{ text, want string }{
-		{`{"num_beams": 4}`, "num_beams = 4"}, {`{"temperature": -1}`, "temperature = -1"}, {`{"top_p": 1.5}`, "top_p = 1.5"},
-		{`{"top_k": "many"}`, `top_k = "many"`}, {`{"suppress_tokens": [3]}`, "suppress_tokens = [3]"}, {`{"stop_strings": ["x"]}`, `stop_strings = ["x"]`},
+		{`{"num_beams": 4}`, "num_beams = 4"}, {`{"temperature": -1}`, "temperature = -1"},
+		{`{"top_p": 1.5}`, "top_p = 1.5"},
+		{`{"top_k": "many"}`, `top_k = "many"`}, {`{"suppress_tokens": [3]}`, "suppress_tokens = [3]"},
+		{`{"stop_strings": ["x"]}`, `stop_strings = ["x"]`},
 		{`{"mystery": 7}`, "mystery = 7"}, {`[]`, "generation_config.json"},
 	} {
-		if _, err := parse(encode(t, small("llama")), []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parse(encode(t, small("llama")), []byte(c.text)); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.text, err, c.want)
 		}
 	}

@@ -91,7 +91,8 @@ func TestShards(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"parent": "../" + shardNames[0], "absolute": filepath.Join(dir, shardNames[0]), "folder": "x/" + shardNames[0],
-		"NUL": "a\x00.safetensors", "backslash": `..\` + shardNames[0], "drive": `c:` + shardNames[0], "empty": "", "dots": "..",
+		"NUL": "a\x00.safetensors", "backslash": `..\` + shardNames[0], "drive": `c:` + shardNames[0],
+		"empty": "", "dots": "..",
 		"pickle": "pytorch_model.bin", "absent": "other.safetensors", "wrong shard": shardNames[1],
 	} {
 		dir := writeSharded(t, func(m map[string]string) { m[slices.Sorted(maps.Keys(m))[0]] = value })
@@ -155,20 +156,28 @@ func TestLoadRefuses(t *testing.T) {
 		config     map[string]any
 		edit       func(m map[string][]float32)
 	}{
-		{"missing", `"model.norm.weight" is missing`, c, func(m map[string][]float32) { delete(m, "model.norm.weight") }},
-		{"missing head", `"lm_head.weight" is missing`, c, func(m map[string][]float32) { delete(m, "lm_head.weight") }},
+		{"missing", `"model.norm.weight" is missing`, c,
+			func(m map[string][]float32) { delete(m, "model.norm.weight") }},
+		{"missing head", `"lm_head.weight" is missing`, c,
+			func(m map[string][]float32) { delete(m, "lm_head.weight") }},
 		{"extra", `"model.layers.0.self_attn.q_norm.weight" belongs to no part`, c, func(m map[string][]float32) {
 			m["model.layers.0.self_attn.q_norm.weight"] = []float32{1}
 		}},
-		{"extra beside a tied head", `"model.layers.0.self_attn.q_norm.weight" belongs to no part`, with(c, dict{"tie_word_embeddings": true}), func(m map[string][]float32) {
-			m["model.layers.0.self_attn.q_norm.weight"] = []float32{1}
-			m["lm_head.weight"] = m["model.embed_tokens.weight"]
-		}},
-		{"layers", `"model.layers.2.input_layernorm.weight" is missing`, with(c, dict{"num_hidden_layers": 16000}), func(map[string][]float32) {}},
-		{"too many layers", "layers: is 1073741824, must be at most 16384", with(c, dict{"num_hidden_layers": 1 << 30}), func(map[string][]float32) {}},
-		{"long context", "a context of 33554432 tokens takes a rotary table", with(c, dict{"max_position_embeddings": 1 << 25}), func(map[string][]float32) {}},
-		{"vocabulary", "has shape [32 24], config.json implies [1000000 24]", with(c, dict{"vocab_size": 1000000}), func(map[string][]float32) {}},
-		{"tied but different", "tie_word_embeddings = true", with(c, dict{"tie_word_embeddings": true}), func(map[string][]float32) {}},
+		{"extra beside a tied head", `"model.layers.0.self_attn.q_norm.weight" belongs to no part`,
+			with(c, dict{"tie_word_embeddings": true}), func(m map[string][]float32) {
+				m["model.layers.0.self_attn.q_norm.weight"] = []float32{1}
+				m["lm_head.weight"] = m["model.embed_tokens.weight"]
+			}},
+		{"layers", `"model.layers.2.input_layernorm.weight" is missing`, with(c, dict{"num_hidden_layers": 16000}),
+			func(map[string][]float32) {}},
+		{"too many layers", "layers: is 1073741824, must be at most 16384", with(c, dict{"num_hidden_layers": 1 << 30}),
+			func(map[string][]float32) {}},
+		{"long context", "a context of 33554432 tokens takes a rotary table",
+			with(c, dict{"max_position_embeddings": 1 << 25}), func(map[string][]float32) {}},
+		{"vocabulary", "has shape [32 24], config.json implies [1000000 24]", with(c, dict{"vocab_size": 1000000}),
+			func(map[string][]float32) {}},
+		{"tied but different", "tie_word_embeddings = true", with(c, dict{"tie_word_embeddings": true}),
+			func(map[string][]float32) {}},
 	} {
 		m := tensors(l, 1)
 		x.edit(m)

@@ -50,8 +50,11 @@ func TestTensorNames(t *testing.T) {
 		{"transformer", Llama, tied, "model", "o_proj", llama + biases},
 		{"transformer", Antiphase, tied, "", "out_proj", strings.ReplaceAll(llama+biases, "o_proj", "out_proj")},
 		{"diff", DiffLlama, nothing, "model", "o_proj", pairs + "A.o_proj.weight[24 48] " + lambdas + head},
-		{"diff", DiffLlama, tied, "model", "o_proj", pairs + "A.o_proj.weight[24 48] A.q_proj.bias[48] A.k_proj.bias[24] A.v_proj.bias[24] A.o_proj.bias[24] " + lambdas},
-		{"diff", Antiphase, nothing, "", "out_proj", pairs + "A.out_proj.weight[24 48] A.subln.weight[12] " + lambdas + head},
+		{"diff", DiffLlama, tied, "model", "o_proj", pairs +
+			"A.o_proj.weight[24 48] A.q_proj.bias[48] A.k_proj.bias[24] A.v_proj.bias[24] A.o_proj.bias[24] " +
+			lambdas},
+		{"diff", Antiphase, nothing, "", "out_proj", pairs + "A.out_proj.weight[24 48] A.subln.weight[12] " +
+			lambdas + head},
 		{"diff2", Antiphase, nothing, "model", "o_proj", common + head + "A.q_proj.weight[48 24] A.k_proj.weight[12 24] A.v_proj.weight[12 24] A.o_proj.weight[24 24] A.lambda_proj.weight[4 24] "},
 	} {
 		config := nano(t, c.arch, func(x *model.Config) { x.Layers = 1; c.change(x) })
@@ -106,7 +109,9 @@ func TestEveryParameterIsNeeded(t *testing.T) {
 			x, err := valuesOf(m)(name)
 			return x[:len(x)-strings.Count(name, "layers.1.attn.lambda_k")], err
 		}
-		if _, _, err := Lambdas(m.Config, short); err == nil || !strings.Contains(err.Error(), `"layers.1.attn.lambda_q1" and "layers.1.attn.lambda_k1" have 6 and 5 values`) {
+		if _, _, err := Lambdas(m.Config, short); err == nil ||
+			!strings.Contains(err.Error(),
+				`"layers.1.attn.lambda_q1" and "layers.1.attn.lambda_k1" have 6 and 5 values`) {
 			t.Error(err)
 		}
 	}

@@ -23,32 +23,48 @@ func TestRefusalsInWords(t *testing.T) {
 		generation   string
 		want         string
 	}{
-		{small("llama"), dict{"model_type": "mistral"}, "", `config.json: model_type = "mistral": must be "llama", "diffllama" or "antiphase"`},
-		{small("llama"), dict{"architectures": []string{"X"}}, "", `config.json: architectures = ["X"]: must be LlamaForCausalLM`},
-		{small("diffllama"), dict{"architectures": []string{"X"}}, "", `config.json: architectures = ["X"]: must be DiffLlamaForCausalLM`},
+		{small("llama"), dict{"model_type": "mistral"}, "",
+			`config.json: model_type = "mistral": must be "llama", "diffllama" or "antiphase"`},
+		{small("llama"), dict{"architectures": []string{"X"}}, "",
+			`config.json: architectures = ["X"]: must be LlamaForCausalLM`},
+		{small("diffllama"), dict{"architectures": []string{"X"}}, "",
+			`config.json: architectures = ["X"]: must be DiffLlamaForCausalLM`},
 		{small("llama"), dict{"hidden_act": "gelu"}, "", `config.json: hidden_act = "gelu": only "silu" is supported`},
-		{small("llama"), dict{"vocab_size": 0}, "", `config.json: vocab_size = 0: must be a whole number from 1 to 2147483647`},
-		{small("llama"), dict{"num_attention_heads": 70000}, "", `config.json: num_attention_heads = 70000: must be a whole number from 1 to 65536`},
-		{small("llama"), dict{"num_key_value_heads": 3}, "", `config.json: num_key_value_heads = 3: must divide num_attention_heads = 4`},
-		{small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3}, "", `config.json: num_attention_heads = 3: must be even: two query heads make one differential head`},
+		{small("llama"), dict{"vocab_size": 0}, "",
+			`config.json: vocab_size = 0: must be a whole number from 1 to 2147483647`},
+		{small("llama"), dict{"num_attention_heads": 70000}, "",
+			`config.json: num_attention_heads = 70000: must be a whole number from 1 to 65536`},
+		{small("llama"), dict{"num_key_value_heads": 3}, "",
+			`config.json: num_key_value_heads = 3: must divide num_attention_heads = 4`},
+		{small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3}, "",
+			`config.json: num_attention_heads = 3: must be even: two query heads make one differential head`},
 		{small("llama"), dict{"max_position_embeddings": 1 << 30}, "", `config.json: max_position_embeddings = 1073741824: times head_dim = 6 is more than 268435456 rotary angles`},
 		{small("llama"), dict{"rms_norm_eps": -1}, "", `config.json: rms_norm_eps = -1: must not be negative`},
 		{small("llama"), dict{"rms_norm_eps": "tiny"}, "", `config.json: rms_norm_eps = "tiny": must be a number`},
-		{small("llama"), dict{"tie_word_embeddings": 1}, "", `config.json: tie_word_embeddings = 1: must be true or false`},
+		{small("llama"), dict{"tie_word_embeddings": 1}, "",
+			`config.json: tie_word_embeddings = 1: must be true or false`},
 		{small("llama"), dict{"hidden_act": 3}, "", `config.json: hidden_act = 3: must be a string`},
 		{small("llama"), dict{"architectures": "X"}, "", `config.json: architectures = "X": must be a list of strings`},
 		{small("llama"), dict{"rope_parameters": 7}, "", `config.json: rope_parameters = 7: must be an object`},
-		{small("llama"), dict{"bos_token_id": []int{1, 2}}, "", `config.json: bos_token_id = [1,2]: must be one token id`},
-		{small("llama"), dict{"eos_token_id": "end"}, "", `config.json: eos_token_id = "end": must be a token id or a list of them`},
-		{small("llama"), dict{"logit_scale": 2}, "", `config.json: logit_scale = 2: is unknown and might change results`},
-		{small("llama"), dict{"logit_scale": long[:78]}, "", `config.json: logit_scale = "` + long[:78] + `": is unknown and might change results`},
-		{small("llama"), dict{"logit_scale": long[:79]}, "", `config.json: logit_scale = "` + long[:79] + `…: is unknown and might change results`},
-		{small("llama"), dict{"rope_parameters": dict{"rope_type": "linear", "type": "yarn", "factor": 2}}, "", `config.json: rope_parameters: rope_type = "linear": differs from type = yarn`},
+		{small("llama"), dict{"bos_token_id": []int{1, 2}}, "",
+			`config.json: bos_token_id = [1,2]: must be one token id`},
+		{small("llama"), dict{"eos_token_id": "end"}, "",
+			`config.json: eos_token_id = "end": must be a token id or a list of them`},
+		{small("llama"), dict{"logit_scale": 2}, "",
+			`config.json: logit_scale = 2: is unknown and might change results`},
+		{small("llama"), dict{"logit_scale": long[:78]}, "", `config.json: logit_scale = "` + long[:78] +
+			`": is unknown and might change results`},
+		{small("llama"), dict{"logit_scale": long[:79]}, "", `config.json: logit_scale = "` + long[:79] +
+			`…: is unknown and might change results`},
+		{small("llama"), dict{"rope_parameters": dict{"rope_type": "linear", "type": "yarn", "factor": 2}}, "",
+			`config.json: rope_parameters: rope_type = "linear": differs from type = yarn`},
 		{released, dict{"value_dim": 6}, "", `config.json: value_dim = 6: must be 2 × head_dim = 6`},
-		{released, dict{"context": 1 << 30}, "", `config.json: context = 1073741824: times head_dim = 6 is more than 268435456 rotary angles`},
+		{released, dict{"context": 1 << 30}, "",
+			`config.json: context = 1073741824: times head_dim = 6 is more than 268435456 rotary angles`},
 		{released, dict{"rope": "none"}, "", `config.json: rope = "none": must be "interleaved" or "half"`},
 		{small("llama"), nil, `{"top_p":1.5}`, `generation_config.json: top_p = 1.5: must be from 0 to 1`},
-		{small("llama"), nil, `{"repetition_penalty":0}`, `generation_config.json: repetition_penalty = 0: must be from 1e-06 to 1e+06`},
+		{small("llama"), nil, `{"repetition_penalty":0}`,
+			`generation_config.json: repetition_penalty = 0: must be from 1e-06 to 1e+06`},
 		{small("llama"), nil, `{"top_k":-1}`, `generation_config.json: top_k = -1: must not be negative`},
 		{small("llama"), nil, `{"top_k":"x"}`, `generation_config.json: top_k = "x": must be a whole number`},
 		{small("llama"), nil, `{"num_beams":2}`, `generation_config.json: num_beams = 2: is not supported`},
@@ -69,15 +85,19 @@ func TestFilesInWords(t *testing.T) {
 	for _, c := range []struct{ index, want string }{
 		{`{"weight_map":{}}`, indexFile + ": weight_map names no shards"},
 		{`{"weight_map":{"a":"b.bin"}}`, indexFile + `: weight_map: "a": "b.bin" is not a safetensors file`},
-		{`{"weight_map":{"a":"../b.safetensors"}}`, indexFile + `: weight_map: "a": "../b.safetensors" is not a plain file name`},
-		{`{"weight_map":{"a":"NUL:.safetensors"}}`, indexFile + `: weight_map: "a": "NUL:.safetensors" is not a plain file name`},
+		{`{"weight_map":{"a":"../b.safetensors"}}`, indexFile +
+			`: weight_map: "a": "../b.safetensors" is not a plain file name`},
+		{`{"weight_map":{"a":"NUL:.safetensors"}}`, indexFile +
+			`: weight_map: "a": "NUL:.safetensors" is not a plain file name`},
 		{`{"weight_map":{"a":""}}`, indexFile + `: weight_map: "a": "" is not a plain file name`},
-		{`{"weight_map":{"a":"b.safetensors"}}`, `b.safetensors: tensor "a" is not there, though ` + indexFile + " says so"},
+		{`{"weight_map":{"a":"b.safetensors"}}`, `b.safetensors: tensor "a" is not there, though ` +
+			indexFile + " says so"},
 		{"", "neither " + weightsFile + " nor " + indexFile + " is there"},
 	} {
 		dir := t.TempDir()
 		write(t, dir, "config.json", encode(t, small("llama")))
-		write(t, dir, "b.safetensors", weights(t, small("llama"), tensors(mustParse(t, small("llama")).layout, 1), "F16"))
+		write(t, dir, "b.safetensors", weights(t, small("llama"),
+			tensors(mustParse(t, small("llama")).layout, 1), "F16"))
 		if c.index != "" {
 			write(t, dir, indexFile, []byte(c.index))
 		}
@@ -96,7 +116,8 @@ func TestCacheInWords(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"name": `"name" is not a name like org/model`, "org/name@x": fmt.Sprintf("model org/name in the cache %s: there is no snapshot of revision %q: file does not exist", home, "x"),
-		"org/other@y": fmt.Sprintf("model org/other is not in the cache %s; %q fetches it: file does not exist", home, "hf download org/other"),
+		"org/other@y": fmt.Sprintf("model org/other is not in the cache %s; %q fetches it: file does not exist", home,
+			"hf download org/other"),
 	} {
 		if _, err := Cached(name); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", name, err, want)
@@ -111,7 +132,9 @@ func TestCacheInWords(t *testing.T) {
 	write(t, filepath.Join(home, "models--org--name", "snapshots"), "file", nil)
 	write(t, filepath.Join(home, "models--org--name", "refs"), "empty", nil)
 	write(t, filepath.Join(home, "models--org--name", "refs"), "up", []byte("..\n"))
-	for revision, want := range map[string]string{"file": "there is no snapshot", "empty": `points to "", which is not a snapshot's name`, "up": `revision "up" points to "..", which is not a snapshot's name`} {
+	for revision, want := range map[string]string{"file": "there is no snapshot",
+		"empty": `points to "", which is not a snapshot's name`,
+		"up":    `revision "up" points to "..", which is not a snapshot's name`} {
 		if dir, err := Cached("org/name@" + revision); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v", revision, dir, err)
 		}
@@ -135,13 +158,16 @@ func TestClassesInWords(t *testing.T) {
 		want   string
 	}{
 		{"diff2", func(c *model.Config) { c.LambdaForm = layer.LambdaLinear }, `lambda_form = "linear", pairing = "": an ablation of DIFF V2, which no class computes; the run folder holds it`},
-		{"gda", nothing, "4 heads in 2 groups share query heads: " + doc(t, "gda") + ", which no class computes; the run folder holds it"},
-		{"diff2", nothing, `class "llama" cannot hold this model: transformers has no class for ` + doc(t, "diff2") + `; class "antiphase" can`},
+		{"gda", nothing, "4 heads in 2 groups share query heads: " + doc(t, "gda") +
+			", which no class computes; the run folder holds it"},
+		{"diff2", nothing, `class "llama" cannot hold this model: transformers has no class for ` + doc(t, "diff2") +
+			`; class "antiphase" can`},
 		{"transformer", func(c *model.Config) { c.HeadNorm = layer.HeadNormPlain }, `class "llama" cannot hold this model: llama has no norm over a head's output, head_norm = "plain"; class "antiphase" can`},
 		{"diff", func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }, `class "llama" cannot hold this model: diffllama always has a norm over a head's output, head_norm = "off"; class "antiphase" can`},
 		{"diff", nothing, `class "llama" cannot hold this model: the model is a diffllama; class "antiphase" can`},
 	} {
-		if _, err := (&Export{Config: nano(t, c.arch, c.change), Class: Llama}).Resolve(); err == nil || err.Error() != c.want {
+		if _, err := (&Export{Config: nano(t, c.arch, c.change), Class: Llama}).Resolve(); err == nil ||
+			err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.arch, err, c.want)
 		}
 	}
@@ -150,7 +176,8 @@ func TestClassesInWords(t *testing.T) {
 	if _, why := nativeClass(zero); why != "diffllama has one epsilon, norm_eps = 0.5 and head_norm_eps = 0" {
 		t.Error(why)
 	}
-	if _, err := (&Export{Config: nano(t, "transformer", nothing), Class: DiffLlama}).Resolve(); err == nil || err.Error() != `class "diffllama" cannot hold this model: the model is a llama; class "antiphase" can` {
+	if _, err := (&Export{Config: nano(t, "transformer", nothing), Class: DiffLlama}).Resolve(); err == nil ||
+		err.Error() != `class "diffllama" cannot hold this model: the model is a llama; class "antiphase" can` {
 		t.Error(err)
 	}
 	get := func(name string) ([]float32, error) { return make([]float32, len(name)), nil }
@@ -194,7 +221,8 @@ func TestFilesByClass(t *testing.T) {
 	} {
 		m := trained(t, nano(t, "diff", nothing))
 		dir := filepath.Join(t.TempDir(), "x")
-		e := &Export{Config: m.Config, Values: valuesOf(m), Class: c.class, Generation: c.generation, Tokens: Tokens{BOS: 1, Pad: -1, EOS: []int{2, 3}}, Files: map[string][]byte{"note.txt": []byte("n")}}
+		e := &Export{Config: m.Config, Values: valuesOf(m), Class: c.class, Generation: c.generation,
+			Tokens: Tokens{BOS: 1, Pad: -1, EOS: []int{2, 3}}, Files: map[string][]byte{"note.txt": []byte("n")}}
 		if err := e.Write(dir, false); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +238,8 @@ func TestFilesByClass(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.class, got, c.want)
 		}
 		config := readJSON(t, dir, "config.json")
-		if ids := fmt.Sprintf("%v %v %v", config["bos_token_id"], config["eos_token_id"], config["pad_token_id"]); ids != "1 [2 3] <nil>" {
+		if ids := fmt.Sprintf("%v %v %v", config["bos_token_id"], config["eos_token_id"],
+			config["pad_token_id"]); ids != "1 [2 3] <nil>" {
 			t.Errorf("%s: ids %s", c.class, ids)
 		}
 		if c.generation != nil {
@@ -236,7 +265,8 @@ func TestShortParameters(t *testing.T) {
 			return valuesOf(m)(name)
 		}
 		dir := filepath.Join(t.TempDir(), "x")
-		if err := (&Export{Config: m.Config, Values: values, Class: DiffLlama}).Write(dir, false); err == nil || !strings.HasPrefix(err.Error(), "model folder "+dir+": "+want) {
+		if err := (&Export{Config: m.Config, Values: values, Class: DiffLlama}).Write(dir, false); err == nil ||
+			!strings.HasPrefix(err.Error(), "model folder "+dir+": "+want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -249,13 +279,16 @@ func TestTokenizerWithoutNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, ids, err := TokenizerFiles(tok, 5, -1, nil)
-	if err != nil || !reflect.DeepEqual(ids, Tokens{BOS: -1, Pad: -1}) || strings.TrimSpace(string(files["special_tokens_map.json"])) != "{}" || strings.Contains(string(files["tokenizer_config.json"]), "_token\"") {
+	if err != nil || !reflect.DeepEqual(ids, Tokens{BOS: -1, Pad: -1}) ||
+		strings.TrimSpace(string(files["special_tokens_map.json"])) != "{}" ||
+		strings.Contains(string(files["tokenizer_config.json"]), "_token\"") {
 		t.Errorf("%+v, %v:\n%s%s", ids, err, files["special_tokens_map.json"], files["tokenizer_config.json"])
 	}
 	if _, ids, err = TokenizerFiles(tok, 5, 0, nil); err != nil || ids.BOS != 0 {
 		t.Errorf("the first token begins texts: %+v, %v", ids, err)
 	}
-	if files, _, _ := TokenizerFiles(tok, 5, 0, nil); !strings.Contains(string(files["tokenizer_config.json"]), `"bos_token": "a"`) {
+	if files, _, _ := TokenizerFiles(tok, 5, 0, nil); !strings.Contains(string(files["tokenizer_config.json"]),
+		`"bos_token": "a"`) {
 		t.Errorf("%s", files["tokenizer_config.json"])
 	}
 }

@@ -55,7 +55,8 @@ func TestAheadWheneverItCanBe(t *testing.T) {
 func TestPagesOfWhatIsSampled(t *testing.T) {
 	greedy := Request{IDs: []int32{1}, Sampling: Sampling{MaxTokens: 20, IgnoreEOS: true}}
 	for name, s := range map[string]Sampling{
-		"sampled": {Temperature: 1}, "log-probabilities": {Logprobs: 1}, "a penalty": {PresencePenalty: 1}, "an echo": {Echo: true},
+		"sampled": {Temperature: 1}, "log-probabilities": {Logprobs: 1}, "a penalty": {PresencePenalty: 1},
+		"an echo": {Echo: true},
 	} {
 		s.MaxTokens, s.IgnoreEOS = 20, true
 		plain, ahead, _ := onBehind(t, "diff")
@@ -202,7 +203,8 @@ func TestCancelledOnce(t *testing.T) {
 		t.Errorf("%v events, %v", events, err)
 	}
 	for i, want := range []string{ReasonLength, "", ReasonCancelled, ReasonCancelled} {
-		if ev := last[i]; ev.Reason != want || ev.Done != (want != "") || (ev.ID < 0) != (want == ReasonCancelled) || ev.ID < -1 {
+		if ev := last[i]; ev.Reason != want || ev.Done != (want != "") ||
+			(ev.ID < 0) != (want == ReasonCancelled) || ev.ID < -1 {
 			t.Errorf("request %d ended with %+v, want %q", i, ev, want)
 		}
 	}

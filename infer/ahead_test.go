@@ -107,7 +107,8 @@ func drained(t testing.TB, e *Engine) {
 // A step ahead is a step like any other: as many of them, with as many rows, and the same tokens.
 func TestAheadTakesTheSameSteps(t *testing.T) {
 	plain, ahead, b := onBehind(t, "diff")
-	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 20}}, {IDs: []int32{4}, Sampling: Sampling{MaxTokens: 12}}, {IDs: []int32{5, 6}, Sampling: Sampling{MaxTokens: 20}}}
+	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 20}},
+		{IDs: []int32{4}, Sampling: Sampling{MaxTokens: 12}}, {IDs: []int32{5, 6}, Sampling: Sampling{MaxTokens: 20}}}
 	p, a := engine(t, plain, nil, Options{PageSize: 4}), engine(t, ahead, nil, Options{PageSize: 4})
 	if d := cmp.Diff(generate(t, p, reqs...), generate(t, a, reqs...)); d != "" {
 		t.Errorf("in step (-) and ahead (+):\n%s", d)
@@ -157,8 +158,10 @@ func TestAheadChangesNothing(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		plain, ahead, b := onBehind(t, []string{"diff", "diff2", "transformer"}[seed%3])
 		alone := engine(t, plain, nil, Options{Slots: 1, EOS: []int32{17}})
-		free := generate(t, alone, Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 40, IgnoreEOS: true}})[0].IDs
-		e := engine(t, ahead, nil, Options{Slots: 1 + r.IntN(8), PageSize: 1 + r.IntN(5), CacheTokens: 50 + r.IntN(30), PrefillChunk: 1 + r.IntN(12), EOS: []int32{17}})
+		free := generate(t, alone, Request{IDs: []int32{1, 2},
+			Sampling: Sampling{MaxTokens: 40, IgnoreEOS: true}})[0].IDs
+		e := engine(t, ahead, nil, Options{Slots: 1 + r.IntN(8), PageSize: 1 + r.IntN(5), CacheTokens: 50 + r.IntN(30),
+			PrefillChunk: 1 + r.IntN(12), EOS: []int32{17}})
 		var wg sync.WaitGroup
 		for range 3 {
 			reqs := make([]Request, 1+r.IntN(6))
@@ -177,8 +180,10 @@ func TestAheadChangesNothing(t *testing.T) {
 					return len(got[i].IDs) < leave[i]
 				})
 				for i := range reqs {
-					if n := min(leave[i], len(want[i].IDs)); err != nil || !slices.Equal(got[i].IDs, want[i].IDs[:n]) || n < leave[i] && got[i].Reason != want[i].Reason {
-						t.Errorf("seed %d, %+v: %v for %q, want %v for %q (%v)", seed, reqs[i], got[i].IDs, got[i].Reason, want[i].IDs[:n], want[i].Reason, err)
+					if n := min(leave[i], len(want[i].IDs)); err != nil || !slices.Equal(got[i].IDs, want[i].IDs[:n]) ||
+						n < leave[i] && got[i].Reason != want[i].Reason {
+						t.Errorf("seed %d, %+v: %v for %q, want %v for %q (%v)", seed, reqs[i], got[i].IDs,
+							got[i].Reason, want[i].IDs[:n], want[i].Reason, err)
 					}
 				}
 			})
@@ -195,7 +200,8 @@ func TestAheadChangesNothing(t *testing.T) {
 // A new request waits only for the step in flight, and does not change the others.
 func TestAheadLetsOthersIn(t *testing.T) {
 	plain, ahead, _ := onBehind(t, "diff")
-	long, short := Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 40}}, Request{IDs: []int32{3, 4, 5}, Sampling: Sampling{MaxTokens: 4}}
+	long, short := Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 40}},
+		Request{IDs: []int32{3, 4, 5}, Sampling: Sampling{MaxTokens: 4}}
 	want := generate(t, engine(t, plain, nil, Options{}), long, short)
 	e := engine(t, ahead, nil, Options{})
 	var first, second answer
@@ -220,7 +226,8 @@ func TestAheadLetsOthersIn(t *testing.T) {
 // A session keeps what its owner has seen, and not the row that was computed ahead of its end.
 func TestAheadSessions(t *testing.T) {
 	plain, ahead, _ := onBehind(t, "diff2")
-	p, a := engine(t, plain, nil, Options{PageSize: 2, CacheTokens: 64}), engine(t, ahead, nil, Options{PageSize: 2, CacheTokens: 64})
+	p, a := engine(t, plain, nil, Options{PageSize: 2, CacheTokens: 64}),
+		engine(t, ahead, nil, Options{PageSize: 2, CacheTokens: 64})
 	want, got := p.NewSession(), a.NewSession()
 	for turn := range 6 {
 		s := Sampling{MaxTokens: 7}
@@ -230,13 +237,15 @@ func TestAheadSessions(t *testing.T) {
 		for _, x := range []*Session{want, got} {
 			x.Append(int32(turn), 9)
 			n := 0
-			if err := x.Generate(context.Background(), s, func(Event) bool { n++; return turn != 2 || n < 4 }); err != nil {
+			if err := x.Generate(context.Background(), s,
+				func(Event) bool { n++; return turn != 2 || n < 4 }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !slices.Equal(got.Tokens(), want.Tokens()) || got.seq.cached != want.seq.cached || len(got.seq.pages) != len(want.seq.pages) || a.pass.underWay() {
-			t.Fatalf("turn %d: %v with %d cached in %d pages, want %v with %d in %d", turn, got.Tokens(), got.seq.cached, len(got.seq.pages),
-				want.Tokens(), want.seq.cached, len(want.seq.pages))
+		if !slices.Equal(got.Tokens(), want.Tokens()) || got.seq.cached != want.seq.cached ||
+			len(got.seq.pages) != len(want.seq.pages) || a.pass.underWay() {
+			t.Fatalf("turn %d: %v with %d cached in %d pages, want %v with %d in %d", turn, got.Tokens(),
+				got.seq.cached, len(got.seq.pages), want.Tokens(), want.seq.cached, len(want.seq.pages))
 		}
 	}
 	got.Close()
@@ -265,14 +274,16 @@ func TestAheadStopString(t *testing.T) {
 func TestAheadFaults(t *testing.T) {
 	_, m, b := onBehind(t, "diff")
 	e := engine(t, m, nil, Options{PageSize: 4})
-	reqs := []Request{{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 12}}, {IDs: []int32{3, 4}, Sampling: Sampling{MaxTokens: 12}}}
+	reqs := []Request{{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 12}},
+		{IDs: []int32{3, 4}, Sampling: Sampling{MaxTokens: 12}}}
 	want := generate(t, e, reqs...)
 	lost := errors.New("the device is lost")
 	steps := e.Stats().Steps
 	b.advanced = 0
 	b.at[5] = func() { b.fault = lost } // of the sixth step: the prompts' cannot be followed
 	given := 0
-	err := e.Generate(context.Background(), reqs, func(_ int, ev Event) bool { given += min(1, int(ev.ID)+1); return true })
+	err := e.Generate(context.Background(), reqs,
+		func(_ int, ev Event) bool { given += min(1, int(ev.ID)+1); return true })
 	if !errors.Is(err, lost) || !strings.Contains(err.Error(), fmt.Sprintf("step %d:", steps+5)) || given != 10 {
 		t.Errorf("after %d tokens: %v", given, err)
 	}
@@ -319,9 +330,11 @@ func TestAheadFaults(t *testing.T) {
 func TestAheadNaN(t *testing.T) {
 	_, m, b := onBehind(t, "transformer")
 	e := engine(t, m, nil, Options{})
-	good, bad := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 25}}, Request{IDs: []int32{7}, Sampling: Sampling{MaxTokens: 25}}
+	good, bad := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 25}},
+		Request{IDs: []int32{7}, Sampling: Sampling{MaxTokens: 25}}
 	want := generate(t, e, good, bad)
-	at := slices.IndexFunc(want[1].IDs, func(id int32) bool { return !slices.Contains(want[0].IDs, id) && !slices.Contains(good.IDs, id) })
+	at := slices.IndexFunc(want[1].IDs,
+		func(id int32) bool { return !slices.Contains(want[0].IDs, id) && !slices.Contains(good.IDs, id) })
 	if at < 2 || at > 20 {
 		t.Fatalf("no token of %v is the second's alone", want[1].IDs)
 	}
@@ -332,7 +345,8 @@ func TestAheadNaN(t *testing.T) {
 	m.Params.Set(m.Device(), p, x)
 	got := make([]answer, 2)
 	b.advanced = 0
-	err := e.Generate(context.Background(), []Request{good, bad}, func(i int, ev Event) bool { got[i].add(t, ev); return true })
+	err := e.Generate(context.Background(), []Request{good, bad},
+		func(i int, ev Event) bool { got[i].add(t, ev); return true })
 	if !errors.Is(err, errNoNumbers) || !strings.Contains(err.Error(), fmt.Sprintf("after %d tokens", at+2)) {
 		t.Errorf("error is %v", err)
 	}
@@ -345,7 +359,8 @@ func TestAheadNaN(t *testing.T) {
 // A step ahead makes no garbage either.
 func TestAheadDoesNotAllocate(t *testing.T) {
 	b := &behind{Device: newCPU(t)}
-	e := engine(t, build(t, b, model.Config{Arch: "diff", Vocab: 300, Context: 4096, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8}), nil, Options{Slots: 3})
+	e := engine(t, build(t, b, model.Config{Arch: "diff", Vocab: 300, Context: 4096, Layers: 2, Dim: 32, Heads: 4,
+		KVHeads: 2, HeadDim: 8}), nil, Options{Slots: 3})
 	var outs []*output
 	for i := range 3 {
 		s := &seq{tokens: []int32{int32(i)}}

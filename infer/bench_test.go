@@ -11,7 +11,8 @@ import (
 
 // benchModel is small enough for a processor and large enough that matrices dominate.
 func benchModel(b *testing.B, arch string) *model.Model {
-	c := model.Config{Arch: arch, Vocab: 4096, Context: 2048, Layers: 4, Dim: 256, Heads: 4, HeadDim: 64, TieEmbed: true}
+	c := model.Config{Arch: arch, Vocab: 4096, Context: 2048, Layers: 4, Dim: 256, Heads: 4, HeadDim: 64,
+		TieEmbed: true}
 	if arch == "diff" { // pairs of heads with values twice as wide: half as many for the same width
 		c.Heads, c.HeadDim = 2, 64
 	}
@@ -28,11 +29,13 @@ func BenchmarkDecode(b *testing.B) {
 				e := engine(b, m, nil, Options{Slots: batch})
 				var reqs []Request
 				for i := range batch {
-					reqs = append(reqs, Request{IDs: []int32{int32(i), 1, 2, 3}, Sampling: Sampling{Temperature: 0.8, TopK: 40, Seed: uint64(i), MaxTokens: tokens}})
+					reqs = append(reqs, Request{IDs: []int32{int32(i), 1, 2, 3},
+						Sampling: Sampling{Temperature: 0.8, TopK: 40, Seed: uint64(i), MaxTokens: tokens}})
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := e.Generate(context.Background(), reqs, func(int, Event) bool { return true }); err != nil {
+					if err := e.Generate(context.Background(), reqs,
+						func(int, Event) bool { return true }); err != nil {
 						b.Fatal(err)
 					}
 				}

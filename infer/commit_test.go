@@ -35,7 +35,8 @@ func TestCommitTakesTwoSteps(t *testing.T) {
 		opt   Options
 		steps int
 	}{
-		{Options{Slots: 2, PrefillChunk: 32}, 1}, {Options{Slots: 1, PrefillChunk: 100}, 1}, {Options{Slots: 4, PrefillChunk: 1}, 1},
+		{Options{Slots: 2, PrefillChunk: 32}, 1}, {Options{Slots: 1, PrefillChunk: 100}, 1},
+		{Options{Slots: 4, PrefillChunk: 1}, 1},
 		{Options{Slots: 1, PageSize: 4, CacheTokens: 20, PrefillChunk: 100}, 1}, // a prompt of 19 and its token fill the cache
 		{Options{Slots: 1, PageSize: 1, CacheTokens: 2, PrefillChunk: 100}, 1},
 	} {
@@ -45,7 +46,8 @@ func TestCommitTakesTwoSteps(t *testing.T) {
 		d.syncs, d.zeroed = 0, 0
 		e := engine(t, m, nil, c.opt)
 		if want := e.store.pool.tokens() * m.CacheBytes(); d.syncs != 1+2*c.steps || d.zeroed < want {
-			t.Errorf("%+v: the device was waited for %d times, and %d of %d bytes were touched", c.opt, d.syncs, d.zeroed, want)
+			t.Errorf("%+v: the device was waited for %d times, and %d of %d bytes were touched", c.opt, d.syncs,
+				d.zeroed, want)
 		}
 		if s := e.Stats(); s.Steps+s.Rows+s.Hits+s.Preempted != 0 {
 			t.Errorf("%+v: %+v", c.opt, s)

@@ -98,7 +98,8 @@ func TestEvictNoMoreThanNeeded(t *testing.T) {
 			}
 		}
 		if cap(s.tokens) < 32 || cap(s.pages) < 8 {
-			t.Errorf("%d tokens: there is room for %d tokens and %d pages before steps allocate", n, cap(s.tokens), cap(s.pages))
+			t.Errorf("%d tokens: there is room for %d tokens and %d pages before steps allocate", n,
+				cap(s.tokens), cap(s.pages))
 		}
 		if s.state != running || stats.Evicted != evicted {
 			t.Errorf("%d tokens: %d sessions lost their pages, want %d", n, stats.Evicted, evicted)
@@ -121,9 +122,11 @@ func TestMinTokensOfEveryEnd(t *testing.T) {
 		tokens int
 		reason string
 	}{
-		{"first end", Sampling{Bias: want(48), MinTokens: 3}, 4, ReasonEOS}, {"second end", Sampling{Bias: want(49), MinTokens: 3}, 4, ReasonEOS},
+		{"first end", Sampling{Bias: want(48), MinTokens: 3}, 4, ReasonEOS},
+		{"second end", Sampling{Bias: want(49), MinTokens: 3}, 4, ReasonEOS},
 		{"a stop id", Sampling{Bias: want(7), MinTokens: 3, StopIDs: []int32{5, 7}}, 4, ReasonStop},
-		{"a stop id, ends ignored", Sampling{Bias: want(7), MinTokens: 3, StopIDs: []int32{7}, IgnoreEOS: true}, 4, ReasonStop},
+		{"a stop id, ends ignored", Sampling{Bias: want(7), MinTokens: 3, StopIDs: []int32{7}, IgnoreEOS: true},
+			4, ReasonStop},
 		{"ignored", Sampling{Bias: want(49), MinTokens: 3, IgnoreEOS: true}, 6, ReasonLength},
 	} {
 		c.s.MaxTokens = 6
@@ -146,7 +149,8 @@ func TestPromptsStayAsTheyAre(t *testing.T) {
 		all[i] = int32(i)
 	}
 	want := slices.Clone(all)
-	generate(t, e, Request{IDs: all[:5], Sampling: Sampling{MaxTokens: 9}}, Request{IDs: all[:9], Sampling: Sampling{Echo: true, MaxTokens: 4}})
+	generate(t, e, Request{IDs: all[:5], Sampling: Sampling{MaxTokens: 9}},
+		Request{IDs: all[:9], Sampling: Sampling{Echo: true, MaxTokens: 4}})
 	s := e.NewSession()
 	defer s.Close()
 	s.Prompt(all[:6])
@@ -190,7 +194,8 @@ func (d *locked) Sync() error {
 // callers have their events and between pieces.
 func TestLockIsHeld(t *testing.T) {
 	lock := &knowing{}
-	e := engine(t, tiny(t, &locked{ref.New(), t, lock}, "diff"), nil, Options{Lock: lock, Commit: true, PrefillChunk: 4})
+	e := engine(t, tiny(t, &locked{ref.New(), t, lock}, "diff"), nil,
+		Options{Lock: lock, Commit: true, PrefillChunk: 4})
 	free := func(when string) {
 		t.Helper()
 		if lock.taken != 0 {
@@ -198,9 +203,11 @@ func TestLockIsHeld(t *testing.T) {
 		}
 	}
 	free("after the beginning")
-	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 5}}, {IDs: []int32{4}, Sampling: Sampling{Temperature: 1, MaxTokens: 3}}}
+	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 5}},
+		{IDs: []int32{4}, Sampling: Sampling{Temperature: 1, MaxTokens: 3}}}
 	lock.times = 0
-	if err := e.Generate(t.Context(), reqs, func(int, Event) bool { free("in an event"); return true }); err != nil || lock.times != e.Stats().Steps {
+	if err := e.Generate(t.Context(), reqs, func(int, Event) bool { free("in an event"); return true }); err != nil ||
+		lock.times != e.Stats().Steps {
 		t.Errorf("%d steps took the lock %d times, %v", e.Stats().Steps, lock.times, err)
 	}
 	why := errors.New("its own")

@@ -41,7 +41,8 @@ func TestEchoOfACachedPrompt(t *testing.T) {
 		want, answer := echoed(t, e, Request{IDs: ids, Sampling: req.Sampling})
 		for i := range 3 {
 			got, rest := echoed(t, e, req)
-			if !slices.Equal(got.IDs, ids) || !slices.Equal(got.Logprobs, want.Logprobs) || !slices.Equal(rest.IDs, answer.IDs) {
+			if !slices.Equal(got.IDs, ids) || !slices.Equal(got.Logprobs, want.Logprobs) ||
+				!slices.Equal(rest.IDs, answer.IDs) {
 				t.Errorf("echo %d: %v %v, want %v %v", i, got.IDs, rest.IDs, ids, answer.IDs)
 			}
 			before := e.Stats().Hits
@@ -74,15 +75,18 @@ func TestEchoEqualsScore(t *testing.T) {
 				e.pass.echoRows = 4 // as a large vocabulary would have it
 			}
 			got, rest := echoed(t, e, req)
-			if !slices.Equal(got.IDs, ids) || !slices.Equal(rest.IDs, want.IDs) || !slices.Equal(rest.Logprobs, want.Logprobs) {
+			if !slices.Equal(got.IDs, ids) || !slices.Equal(rest.IDs, want.IDs) ||
+				!slices.Equal(rest.Logprobs, want.Logprobs) {
 				t.Fatalf("%+v: echo %v of %v, answer %v, without echo %v", o, got.IDs, ids, rest.IDs, want.IDs)
 			}
 			if got.Logprobs[0] != 0 || len(got.Tops[0]) != 0 {
 				t.Errorf("the first token has logprob %g and top %v", got.Logprobs[0], got.Tops[0])
 			}
 			for i := 1; i < n; i++ {
-				if !(math.Abs(got.Logprobs[i]+float64(loss[i-1])) <= 1e-5) || len(got.Tops[i]) != 2 || got.Tops[i][0].Logprob < got.Logprobs[i] {
-					t.Errorf("%+v: token %d has logprob %g and top %v, its loss is %g", o, i, got.Logprobs[i], got.Tops[i], loss[i-1])
+				if !(math.Abs(got.Logprobs[i]+float64(loss[i-1])) <= 1e-5) || len(got.Tops[i]) != 2 ||
+					got.Tops[i][0].Logprob < got.Logprobs[i] {
+					t.Errorf("%+v: token %d has logprob %g and top %v, its loss is %g", o, i, got.Logprobs[i],
+						got.Tops[i], loss[i-1])
 				}
 			}
 		}
@@ -141,7 +145,8 @@ func TestEchoOfASession(t *testing.T) {
 	say(t, s, Sampling{MaxTokens: 3})
 	s.Append(7, 8)
 	prompt := slices.Clone(s.Tokens())
-	want, rest := echoed(t, engine(t, m, nil, Options{}), Request{IDs: prompt, Sampling: Sampling{MaxTokens: 4, Logprobs: 1}})
+	want, rest := echoed(t, engine(t, m, nil, Options{}),
+		Request{IDs: prompt, Sampling: Sampling{MaxTokens: 4, Logprobs: 1}})
 	var got, after answer
 	err := s.Generate(context.Background(), Sampling{MaxTokens: 4, Logprobs: 1, Echo: true}, func(ev Event) bool {
 		if ev.Prompt {

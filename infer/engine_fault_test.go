@@ -25,7 +25,8 @@ func TestNaNLogits(t *testing.T) {
 		for slices.Contains(want.IDs, bad) {
 			bad++
 		}
-		reqs := []Request{good, {IDs: []int32{1, bad, 2}, Sampling: Sampling{Temperature: 1, MaxTokens: 9, Logprobs: 3, RepetitionPenalty: 1.1}}}
+		reqs := []Request{good, {IDs: []int32{1, bad, 2},
+			Sampling: Sampling{Temperature: 1, MaxTokens: 9, Logprobs: 3, RepetitionPenalty: 1.1}}}
 		p := m.Params.Lookup("embed.weight")
 		x := make([]float32, p.Rows*p.Cols)
 		device.ReadFloats(m.Device(), x, p.W)
@@ -34,7 +35,8 @@ func TestNaNLogits(t *testing.T) {
 		e := engine(t, m, nil, Options{PrefillChunk: 4})
 		got := make([]answer, 2)
 		err := e.Generate(context.Background(), reqs, func(i int, ev Event) bool { got[i].add(t, ev); return true })
-		if err == nil || !strings.Contains(err.Error(), "request 1: infer: step 1, after 3 tokens: the logit of token 0 is NaN") {
+		if err == nil || !strings.Contains(err.Error(),
+			"request 1: infer: step 1, after 3 tokens: the logit of token 0 is NaN") {
 			t.Errorf("error is %v", err)
 		}
 		if d := cmp.Diff(want, got[0]); d != "" || got[1].Reason != ReasonError {
@@ -99,7 +101,8 @@ func TestNaNInAnEcho(t *testing.T) {
 	x[9*p.Cols] = float32(math.NaN())
 	m.Params.Set(m.Device(), p, x)
 	e := engine(t, m, nil, Options{})
-	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}}, {IDs: []int32{1, 9, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}}}
+	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}},
+		{IDs: []int32{1, 9, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}}}
 	got := make([]answer, 2)
 	err := e.Generate(t.Context(), reqs, func(i int, ev Event) bool { got[i].add(t, ev); return true })
 	if err == nil || err.Error() != "request 1: infer: step 0, after 3 tokens: the logit of token 0 is NaN" {

@@ -22,7 +22,8 @@ func TestGreedyIsArgmaxOfWholePass(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			m := tiny(t, ref.New(), a.Name)
 			ids := []int32{3, 1, 4, 1, 5, 9, 2, 6}
-			got := generate(t, engine(t, m, nil, Options{PrefillChunk: 3, PageSize: 4}), Request{IDs: ids, Sampling: Sampling{MaxTokens: 12, Logprobs: 1}})[0]
+			got := generate(t, engine(t, m, nil, Options{PrefillChunk: 3, PageSize: 4}),
+				Request{IDs: ids, Sampling: Sampling{MaxTokens: 12, Logprobs: 1}})[0]
 			for i, id := range got.IDs {
 				row := wholePass(t, m, ids)
 				best, err := argmax(row)
@@ -34,7 +35,8 @@ func TestGreedyIsArgmaxOfWholePass(t *testing.T) {
 					sum += math.Exp(float64(l))
 				}
 				if want := float64(row[best]) - math.Log(sum); best != id || !(math.Abs(got.Logprobs[i]-want) <= 1e-5) {
-					t.Fatalf("token %d is %d with logprob %g, the whole pass says %d with %g", i, id, got.Logprobs[i], best, want)
+					t.Fatalf("token %d is %d with logprob %g, the whole pass says %d with %g", i, id,
+						got.Logprobs[i], best, want)
 				}
 				ids = append(ids, id)
 			}
@@ -211,14 +213,17 @@ func TestPromptAtTheContextsEdge(t *testing.T) {
 	prompt := func(n int) Request { return Request{IDs: make([]int32, n), Sampling: Sampling{}} }
 	got := generate(t, e, prompt(63), prompt(64))
 	if len(got[0].IDs) != 1 || len(got[1].IDs) != 0 || got[0].Reason != ReasonLength || got[1].Reason != ReasonLength {
-		t.Errorf("behind 63 and 64 of 64 tokens came %d and %d, for %q and %q", len(got[0].IDs), len(got[1].IDs), got[0].Reason, got[1].Reason)
+		t.Errorf("behind 63 and 64 of 64 tokens came %d and %d, for %q and %q", len(got[0].IDs), len(got[1].IDs),
+			got[0].Reason, got[1].Reason)
 	}
-	err := e.Generate(context.Background(), []Request{prompt(3), prompt(65)}, func(int, Event) bool { t.Error("an event of a call that cannot run"); return true })
+	err := e.Generate(context.Background(), []Request{prompt(3), prompt(65)},
+		func(int, Event) bool { t.Error("an event of a call that cannot run"); return true })
 	var ce *ContextError
 	if !errors.As(err, &ce) || ce.Prompt != 65 || ce.Limit != 64 || ce.Of != "context" {
 		t.Fatalf("65 tokens into 64: %v", err)
 	}
-	if msg := err.Error(); !strings.Contains(msg, "65") || !strings.Contains(msg, "64") || !strings.Contains(msg, "request 1") {
+	if msg := err.Error(); !strings.Contains(msg, "65") || !strings.Contains(msg, "64") ||
+		!strings.Contains(msg, "request 1") {
 		t.Errorf("error %q lacks the numbers or the request", msg)
 	}
 }
@@ -226,7 +231,8 @@ func TestPromptAtTheContextsEdge(t *testing.T) {
 func TestPromptThatNeverFitsTheCache(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{CacheTokens: 16, PageSize: 8})
 	run := func(n, most int) error {
-		return e.Generate(context.Background(), []Request{{IDs: make([]int32, n), Sampling: Sampling{MaxTokens: most}}}, func(int, Event) bool { return true })
+		return e.Generate(context.Background(), []Request{{IDs: make([]int32, n), Sampling: Sampling{MaxTokens: most}}},
+			func(int, Event) bool { return true })
 	}
 	for _, c := range []struct {
 		n, most int
@@ -258,7 +264,8 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%+v: error %v, want one of field %q", c.req, err, c.field)
 		}
 	}
-	for _, o := range []Options{{Slots: -1}, {PageSize: -1}, {PrefillChunk: -2}, {CacheTokens: -1}, {Slots: 1 << 40}, {CacheTokens: 1 << 40}} {
+	for _, o := range []Options{{Slots: -1}, {PageSize: -1}, {PrefillChunk: -2}, {CacheTokens: -1}, {Slots: 1 << 40},
+		{CacheTokens: 1 << 40}} {
 		if _, err := New(e.model, nil, o); err == nil {
 			t.Errorf("options %+v were accepted", o)
 		}
@@ -293,7 +300,8 @@ func TestStepDoesNotAllocate(t *testing.T) {
 	d := newCPU(t)
 	for _, a := range layer.Archs() {
 		t.Run(a.Name, func(t *testing.T) {
-			c := model.Config{Arch: a.Name, Vocab: 300, Context: 4096, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8}
+			c := model.Config{Arch: a.Name, Vocab: 300, Context: 4096, Layers: 2, Dim: 32, Heads: 4,
+				KVHeads: 2, HeadDim: 8}
 			e := engine(t, build(t, d, c), nil, Options{Slots: 8, CacheTokens: 8 * 1024})
 			var outs []*output
 			for _, r := range mixed() {

@@ -27,7 +27,8 @@ func (r *reader) Read(dst []byte, src tensor.Tensor) {
 func TestGreedyReadsIDs(t *testing.T) {
 	d := &reader{Device: ref.New()}
 	e := engine(t, tiny(t, d, "diff"), nil, Options{Slots: 3, PrefillChunk: 4})
-	a, b := Request{IDs: []int32{1, 2, 3, 4, 5, 6}, Sampling: Sampling{MaxTokens: 9}}, Request{IDs: []int32{7}, Sampling: Sampling{MaxTokens: 12}}
+	a, b := Request{IDs: []int32{1, 2, 3, 4, 5, 6}, Sampling: Sampling{MaxTokens: 9}},
+		Request{IDs: []int32{7}, Sampling: Sampling{MaxTokens: 12}}
 	d.most = 0
 	got := generate(t, e, a, b)
 	if d.most > 4*3 {
@@ -61,11 +62,13 @@ func TestGreedyNaN(t *testing.T) {
 	m.Params.Set(m.Device(), p, x)
 	e := engine(t, m, nil, Options{})
 	got := make([]answer, 2)
-	err := e.Generate(context.Background(), []Request{good, {IDs: []int32{1, bad}, Sampling: Sampling{MaxTokens: 5}}}, func(i int, ev Event) bool {
-		got[i].add(t, ev)
-		return true
-	})
-	if err == nil || !strings.Contains(err.Error(), "request 1") || !strings.Contains(err.Error(), "the logit of token 0 is NaN") {
+	err := e.Generate(context.Background(), []Request{good, {IDs: []int32{1, bad}, Sampling: Sampling{MaxTokens: 5}}},
+		func(i int, ev Event) bool {
+			got[i].add(t, ev)
+			return true
+		})
+	if err == nil || !strings.Contains(err.Error(), "request 1") ||
+		!strings.Contains(err.Error(), "the logit of token 0 is NaN") {
 		t.Errorf("error is %v", err)
 	}
 	if !slices.Equal(got[0].IDs, want.IDs) {

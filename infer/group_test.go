@@ -19,8 +19,11 @@ func TestGroups(t *testing.T) {
 		head  int
 		want  string
 	}{
-		{[]string{"abcd"}, 0, "[[0]]"}, {[]string{"abcd", "abxy"}, 0, "[[0 1]]"}, {[]string{"abcd", "axyz"}, 0, "[[0] [1]]"}, {[]string{"abcd", "abxyz"}, 0, "[[0] [1]]"},
-		{[]string{"hhab", "hhac"}, 2, "[[0 1]]"}, {[]string{"hhab", "hhcd"}, 2, "[[0] [1]]"}, {[]string{"hhabc", "hhaxy"}, 2, "[[0] [1]]"}, {[]string{"aaaa", "aabb", "bbbb", "bbcc"}, 0, "[[0 1] [2 3]]"},
+		{[]string{"abcd"}, 0, "[[0]]"}, {[]string{"abcd", "abxy"}, 0, "[[0 1]]"},
+		{[]string{"abcd", "axyz"}, 0, "[[0] [1]]"}, {[]string{"abcd", "abxyz"}, 0, "[[0] [1]]"},
+		{[]string{"hhab", "hhac"}, 2, "[[0 1]]"}, {[]string{"hhab", "hhcd"}, 2, "[[0] [1]]"},
+		{[]string{"hhabc", "hhaxy"}, 2, "[[0] [1]]"},
+		{[]string{"aaaa", "aabb", "bbbb", "bbcc"}, 0, "[[0 1] [2 3]]"},
 	} {
 		var walks []Walk
 		var order []int

@@ -49,7 +49,8 @@ func TestNothingIsAllowed(t *testing.T) {
 	for _, s := range []Sampling{{}, {Temperature: 1}, {Logprobs: 2}, {Logprobs: 2, Temperature: 1}} {
 		s.Constraint, s.MaxTokens = nothing{}, 3
 		var got answer
-		err := e.Generate(t.Context(), []Request{{IDs: []int32{1, 2}, Sampling: s}}, func(_ int, ev Event) bool { got.add(t, ev); return true })
+		err := e.Generate(t.Context(), []Request{{IDs: []int32{1, 2}, Sampling: s}},
+			func(_ int, ev Event) bool { got.add(t, ev); return true })
 		const want = "after penalties, biases and constraints: all 50 logits are -Inf"
 		if err == nil || !strings.HasSuffix(err.Error(), want) || got.Reason != ReasonError || len(got.IDs) != 0 {
 			t.Errorf("%+v: %+v, %v", s, got, err)
@@ -64,7 +65,8 @@ func TestPagesOfPromptsAreKept(t *testing.T) {
 		pages int
 		both  bool // run together
 	}{{6 + 7, true}, {6 + 7 - 1, false}} {
-		e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{PageSize: 4, CacheTokens: 4 * c.pages, PrefillChunk: 4, Slots: 2})
+		e := engine(t, tiny(t, newCPU(t), "diff"), nil,
+			Options{PageSize: 4, CacheTokens: 4 * c.pages, PrefillChunk: 4, Slots: 2})
 		var list []*seq
 		for i := range 2 { // each needs six pages for its prompt and a seventh for its token
 			s := &seq{tokens: make([]int32, 24)}

@@ -99,7 +99,8 @@ func generate(t testing.TB, e *Engine, reqs ...Request) []answer {
 	t.Helper()
 	defer bounded(t)()
 	list := make([]answer, len(reqs))
-	if err := e.Generate(context.Background(), reqs, func(i int, ev Event) bool { list[i].add(t, ev); return true }); err != nil {
+	if err := e.Generate(context.Background(), reqs,
+		func(i int, ev Event) bool { list[i].add(t, ev); return true }); err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -140,9 +141,11 @@ func bytesTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	}
 	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
 	raw, err := json.Marshal(map[string]any{
-		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": level, "post_processor": nil, "decoder": level,
-		"added_tokens": []any{map[string]any{"id": 256, "content": "<|endoftext|>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}},
-		"model":        map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
+		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": level,
+		"post_processor": nil, "decoder": level,
+		"added_tokens": []any{map[string]any{"id": 256, "content": "<|endoftext|>", "single_word": false,
+			"lstrip": false, "rstrip": false, "normalized": false, "special": true}},
+		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +162,8 @@ func bytesTokenizer(t testing.TB) *tokenizer.Tokenizer {
 func chain(t testing.TB, d device.Device, text string) *model.Model {
 	t.Helper()
 	const vocab = 257
-	m := build(t, d, model.Config{Arch: "diff", Vocab: vocab, Context: 64, Layers: 1, Dim: vocab, Heads: 1, HeadDim: 2, FFN: 2})
+	m := build(t, d, model.Config{Arch: "diff", Vocab: vocab, Context: 64, Layers: 1, Dim: vocab, Heads: 1,
+		HeadDim: 2, FFN: 2})
 	next := [vocab]int{}
 	for i := range len(text) {
 		next[text[i]] = 256

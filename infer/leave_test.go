@@ -17,10 +17,14 @@ func TestWhatIsGreedy(t *testing.T) {
 		s      Sampling
 		greedy bool
 	}{
-		{Sampling{}, true}, {Sampling{RepetitionPenalty: 1, TopK: 5, TopP: 0.5, MinP: 0.1, Seed: 3, MaxTokens: 4, Stop: []string{"x"}, StopIDs: []int32{1}, IgnoreEOS: true}, true},
-		{Sampling{Temperature: 0.1}, false}, {Sampling{Logprobs: 1}, false}, {Sampling{Echo: true}, false}, {Sampling{RepetitionPenalty: 1.1}, false}, {Sampling{RepetitionPenalty: 0.9}, false},
-		{Sampling{PresencePenalty: 0.1}, false}, {Sampling{PresencePenalty: -0.1}, false}, {Sampling{FrequencyPenalty: 0.1}, false}, {Sampling{FrequencyPenalty: -0.1}, false},
-		{Sampling{Bias: []TokenBias{{1, 0}}}, false}, {Sampling{MinTokens: 1}, false}, {Sampling{Constraint: new(completeAt)}, false},
+		{Sampling{}, true}, {Sampling{RepetitionPenalty: 1, TopK: 5, TopP: 0.5, MinP: 0.1, Seed: 3, MaxTokens: 4,
+			Stop: []string{"x"}, StopIDs: []int32{1}, IgnoreEOS: true}, true},
+		{Sampling{Temperature: 0.1}, false}, {Sampling{Logprobs: 1}, false}, {Sampling{Echo: true}, false},
+		{Sampling{RepetitionPenalty: 1.1}, false}, {Sampling{RepetitionPenalty: 0.9}, false},
+		{Sampling{PresencePenalty: 0.1}, false}, {Sampling{PresencePenalty: -0.1}, false},
+		{Sampling{FrequencyPenalty: 0.1}, false}, {Sampling{FrequencyPenalty: -0.1}, false},
+		{Sampling{Bias: []TokenBias{{1, 0}}}, false}, {Sampling{MinTokens: 1}, false},
+		{Sampling{Constraint: new(completeAt)}, false},
 	} {
 		if s := (&seq{sampling: c.s}); s.greedy() != c.greedy {
 			t.Errorf("%+v is greedy: %v", c.s, !c.greedy)
@@ -43,7 +47,8 @@ func TestLeftRequestsTakeNoRows(t *testing.T) {
 		{"a stop string", 2, []string{"c"}, 10, 2 + 10}, {"and one slot", 1, []string{"c"}, 2 + 10, 2 + 10},
 	} {
 		e := engine(t, chain(t, newCPU(t), "abcdefghijklmnopqrstuvwxyz"), tok, Options{Slots: c.slots})
-		reqs := []Request{{IDs: []int32{'a'}, Sampling: Sampling{MaxTokens: 20, Stop: c.stop}}, {IDs: []int32{'g'}, Sampling: Sampling{MaxTokens: 10}}}
+		reqs := []Request{{IDs: []int32{'a'}, Sampling: Sampling{MaxTokens: 20, Stop: c.stop}},
+			{IDs: []int32{'g'}, Sampling: Sampling{MaxTokens: 10}}}
 		tokens := [2]int{}
 		err := e.Generate(t.Context(), reqs, func(i int, ev Event) bool {
 			tokens[i]++
@@ -51,7 +56,8 @@ func TestLeftRequestsTakeNoRows(t *testing.T) {
 		})
 		s := e.Stats()
 		if err != nil || tokens != [2]int{2, 10} || s.Steps != c.steps || s.Rows != c.rows {
-			t.Errorf("%s: %v tokens in %d steps of %d rows, want %d of %d, %v", c.name, tokens, s.Steps, s.Rows, c.steps, c.rows, err)
+			t.Errorf("%s: %v tokens in %d steps of %d rows, want %d of %d, %v", c.name, tokens, s.Steps, s.Rows,
+				c.steps, c.rows, err)
 		}
 		drained(t, e)
 	}
@@ -126,7 +132,11 @@ func TestMemoryOfAnEngine(t *testing.T) {
 		}
 		generate(t, more, reqs...)
 		b := &model.Batch{B: 1, T: 30, IDs: make([]int32, 30)}
-		if err := more.Beside(t.Context(), func(twin *model.Model, rest func()) error { return twin.Hidden(b, rest, make([]float32, 30*16)) }); err != nil {
+		if err := more.Beside(t.Context(),
+			func(twin *model.Model, rest func()) error {
+				return twin.Hidden(b, rest,
+					make([]float32, 30*16))
+			}); err != nil {
 			t.Error(err)
 		}
 		if more.Close(); d.held != held {
@@ -143,20 +153,24 @@ func TestRowsOfEchoes(t *testing.T) {
 		echo        []bool
 		steps, most int // most: of the logits read in a step
 	}{
-		{[]bool{true}, 4, 3}, {[]bool{false}, 1, 1}, {[]bool{true, true}, 7, 3}, {[]bool{false, true}, 5, 3}, {[]bool{true, false}, 4, 3},
+		{[]bool{true}, 4, 3}, {[]bool{false}, 1, 1}, {[]bool{true, true}, 7, 3}, {[]bool{false, true}, 5, 3},
+		{[]bool{true, false}, 4, 3},
 	} {
 		e := engine(t, m, nil, Options{PrefillChunk: 10, Slots: 4})
 		e.pass.echoRows = 3
 		var reqs []Request
 		for _, echo := range c.echo {
-			reqs = append(reqs, Request{IDs: make([]int32, 10), Sampling: Sampling{Echo: echo, MaxTokens: 1, IgnoreEOS: true}})
+			reqs = append(reqs, Request{IDs: make([]int32, 10),
+				Sampling: Sampling{Echo: echo, MaxTokens: 1, IgnoreEOS: true}})
 		}
 		most := 0
-		if err := e.Generate(t.Context(), reqs, func(int, Event) bool { most = max(most, len(e.pass.rows.Want)); return true }); err != nil {
+		if err := e.Generate(t.Context(), reqs,
+			func(int, Event) bool { most = max(most, len(e.pass.rows.Want)); return true }); err != nil {
 			t.Fatal(err)
 		}
 		if s := e.Stats(); s.Steps != c.steps || most > c.most+1 || s.Rows != 10*len(reqs) {
-			t.Errorf("%v: %d steps of %d rows, at most %d logits; want %d steps and at most %d logits", c.echo, s.Steps, s.Rows, most, c.steps, c.most+1)
+			t.Errorf("%v: %d steps of %d rows, at most %d logits; want %d steps and at most %d logits", c.echo, s.Steps,
+				s.Rows, most, c.steps, c.most+1)
 		}
 	}
 }

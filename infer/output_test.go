@@ -81,8 +81,10 @@ func TestStopStrings(t *testing.T) {
 func TestTextGoesOnFromThePrompt(t *testing.T) {
 	space := map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}
 	raw, err := json.Marshal(map[string]any{
-		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": space, "post_processor": nil, "decoder": space,
-		"added_tokens": []any{}, "model": map[string]any{"type": "BPE", "vocab": map[string]int{"▁a": 0, "▁b": 1, "▁c": 2}, "merges": []string{}},
+		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": space,
+		"post_processor": nil, "decoder": space,
+		"added_tokens": []any{}, "model": map[string]any{"type": "BPE",
+			"vocab": map[string]int{"▁a": 0, "▁b": 1, "▁c": 2}, "merges": []string{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +160,8 @@ func TestOverlappingStops(t *testing.T) {
 						got += more
 					}
 					if got += s.flush(); got != want || hit != stopped {
-						t.Fatalf("%q + %q with stops %q and %q gives %q, stopped %v; want %q, %v", text[:cut], text[cut:], x, y, got, hit, want, stopped)
+						t.Fatalf("%q + %q with stops %q and %q gives %q, stopped %v; want %q, %v", text[:cut],
+							text[cut:], x, y, got, hit, want, stopped)
 					}
 				}
 			}

@@ -117,7 +117,8 @@ func TestWhoGivesWay(t *testing.T) {
 	c.enqueue(young)
 	c.admit()
 	c.grow(young, 24)
-	if !c.grow(d, 20) || !slices.Equal(c.queue, []*seq{young}) || len(young.pages) != 0 || young.state != waiting || stats.Preempted != 1 {
+	if !c.grow(d, 20) || !slices.Equal(c.queue, []*seq{young}) || len(young.pages) != 0 || young.state != waiting ||
+		stats.Preempted != 1 {
 		t.Errorf("the youngest did not give way: %d wait", len(c.queue))
 	}
 	late := waiter(2, 4, false)

@@ -28,7 +28,8 @@ func families(r *rand.Rand, n int) []Request {
 		for range r.IntN(8) {
 			list[i].IDs = append(list[i].IDs, int32(r.IntN(50)))
 		}
-		list[i].Sampling = Sampling{Seed: uint64(i), MaxTokens: 1 + r.IntN(12), Temperature: float64(r.IntN(2)), Logprobs: r.IntN(3), Echo: r.IntN(8) == 0}
+		list[i].Sampling = Sampling{Seed: uint64(i), MaxTokens: 1 + r.IntN(12), Temperature: float64(r.IntN(2)),
+			Logprobs: r.IntN(3), Echo: r.IntN(8) == 0}
 	}
 	return list
 }
@@ -73,7 +74,8 @@ func TestPrefixReuseKeepsTheBits(t *testing.T) {
 
 func cachedTokens(t *testing.T, e *Engine, r Request) (cached int) {
 	t.Helper()
-	if err := e.Generate(context.Background(), []Request{r}, func(_ int, ev Event) bool { cached = ev.Cached; return true }); err != nil {
+	if err := e.Generate(context.Background(), []Request{r},
+		func(_ int, ev Event) bool { cached = ev.Cached; return true }); err != nil {
 		t.Fatal(err)
 	}
 	return cached
@@ -124,7 +126,8 @@ func (*panics) Mask([]float32) { panic("broken") }
 func TestConstraint(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 4})
 	for _, temperature := range []float64{0, 2} {
-		a := generate(t, e, Request{IDs: []int32{1}, Sampling: Sampling{Temperature: temperature, Constraint: &onlyEven{}}})[0]
+		a := generate(t, e, Request{IDs: []int32{1},
+			Sampling: Sampling{Temperature: temperature, Constraint: &onlyEven{}}})[0]
 		if len(a.IDs) != 3 || a.Reason != ReasonComplete || a.IDs[0]%2+a.IDs[1]%2+a.IDs[2]%2 != 0 {
 			t.Errorf("temperature %g: %+v: want three even ids and %q", temperature, a, ReasonComplete)
 		}
@@ -137,12 +140,13 @@ func TestPanicInAConstraintIsItsOwn(t *testing.T) {
 	good := Request{IDs: []int32{3, 4}, Sampling: Sampling{MaxTokens: 6, Temperature: 1}}
 	want := generate(t, e, good)[0]
 	var got answer
-	err := e.Generate(context.Background(), []Request{good, {IDs: []int32{1}, Sampling: Sampling{Constraint: &panics{}}}}, func(i int, ev Event) bool {
-		if i == 0 {
-			got.add(t, ev)
-		}
-		return true
-	})
+	err := e.Generate(context.Background(),
+		[]Request{good, {IDs: []int32{1}, Sampling: Sampling{Constraint: &panics{}}}}, func(i int, ev Event) bool {
+			if i == 0 {
+				got.add(t, ev)
+			}
+			return true
+		})
 	if err == nil {
 		t.Error("the panic gave no error")
 	}

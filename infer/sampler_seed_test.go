@@ -80,8 +80,10 @@ func drawn(logits []float32, s Sampling) int32 {
 func TestDrawsByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(5, 5))
 	for _, s := range []Sampling{
-		{Temperature: 1}, {Temperature: 1, TopP: 1}, {Temperature: 0.4, MinP: 0.2}, {Temperature: 1, MinP: 1}, {Temperature: 1, TopK: 1}, {Temperature: 2, TopK: 3},
-		{Temperature: 1, TopK: 40}, {Temperature: 1, TopK: 99}, {Temperature: 1, TopK: 9, TopP: 1}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 0.95, MinP: 0.1},
+		{Temperature: 1}, {Temperature: 1, TopP: 1}, {Temperature: 0.4, MinP: 0.2}, {Temperature: 1, MinP: 1},
+		{Temperature: 1, TopK: 1}, {Temperature: 2, TopK: 3},
+		{Temperature: 1, TopK: 40}, {Temperature: 1, TopK: 99}, {Temperature: 1, TopK: 9, TopP: 1},
+		{Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 0.95, MinP: 0.1},
 		{Temperature: 1, TopK: 5, TopP: 0.8, MinP: 0.05}, {Temperature: 1, TopK: 40, TopP: 0.7},
 	} {
 		for seed := range uint64(200) {
@@ -100,7 +102,8 @@ func TestDrawsByDefinition(t *testing.T) {
 		weights []float64
 		x       float64
 		want    int32
-	}{{[]float64{1, 1}, 0, 0}, {[]float64{1, 1}, 0.99, 0}, {[]float64{1, 1}, 1, 1}, {[]float64{1, 1}, 2, 1}, {[]float64{1, 0, 0}, 1, 0}, {[]float64{0, 1}, 0, 1}} {
+	}{{[]float64{1, 1}, 0, 0}, {[]float64{1, 1}, 0.99, 0}, {[]float64{1, 1}, 1, 1}, {[]float64{1, 1}, 2, 1},
+		{[]float64{1, 0, 0}, 1, 0}, {[]float64{0, 1}, 0, 1}} {
 		var list []candidate
 		for i, w := range c.weights {
 			list = append(list, candidate{id: int32(i), weight: w})
@@ -119,7 +122,8 @@ func TestLogprobsBeforePenalty(t *testing.T) {
 		sum += math.Exp(float64(l))
 	}
 	want := func(id int32) float64 { return float64(logits[id]) - math.Log(sum) }
-	for _, s := range []Sampling{{RepetitionPenalty: 4}, {RepetitionPenalty: 4, Temperature: 0.1, Seed: 5}, {Temperature: 3, Seed: 5, TopK: 2}} {
+	for _, s := range []Sampling{{RepetitionPenalty: 4}, {RepetitionPenalty: 4, Temperature: 0.1, Seed: 5},
+		{Temperature: 3, Seed: 5, TopK: 2}} {
 		s.Logprobs = 3
 		m := newSampler(len(logits))
 		var h history
@@ -154,8 +158,9 @@ func TestLogprobsOfWhateverIsChosen(t *testing.T) {
 			logits[i] = float32(g.NormFloat64())
 			sum += math.Exp(float64(logits[i]))
 		}
-		s := Sampling{Logprobs: 6, Seed: g.Uint64(), Temperature: float64(g.IntN(3)), RepetitionPenalty: 0.5 + g.Float64(), PresencePenalty: g.NormFloat64(),
-			FrequencyPenalty: g.NormFloat64(), Bias: []TokenBias{{ID: int32(g.IntN(6)), Bias: 3}}}
+		s := Sampling{Logprobs: 6, Seed: g.Uint64(), Temperature: float64(g.IntN(3)), RepetitionPenalty: 0.5 +
+			g.Float64(), PresencePenalty: g.NormFloat64(), FrequencyPenalty: g.NormFloat64(),
+			Bias: []TokenBias{{ID: int32(g.IntN(6)), Bias: 3}}}
 		var h history
 		h.start(&s, 6, []int32{1, 2})
 		h.took(3)

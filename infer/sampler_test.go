@@ -146,7 +146,8 @@ func TestNucleus(t *testing.T) {
 			}
 			for i, p := range exact(logits, s) {
 				if got[i] != (p > 0) {
-					t.Errorf("spread %g, top-p %g: token %d is in it: %v, by definition %v", spread, share, i, got[i], p > 0)
+					t.Errorf("spread %g, top-p %g: token %d is in it: %v, by definition %v", spread, share, i,
+						got[i], p > 0)
 					break
 				}
 			}
@@ -193,7 +194,8 @@ func TestSamplerEdges(t *testing.T) {
 func TestNoDistribution(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	m := newSampler(3)
-	for want, row := range map[string][]float32{"token 1 is NaN": {0, nan, 2}, "token 2 is +Inf": {0, 1, inf}, "all 3 logits are -Inf": {-inf, -inf, -inf}} {
+	for want, row := range map[string][]float32{"token 1 is NaN": {0, nan, 2}, "token 2 is +Inf": {0, 1, inf},
+		"all 3 logits are -Inf": {-inf, -inf, -inf}} {
 		for _, s := range []Sampling{{}, {Temperature: 1, Logprobs: 2}} {
 			_, _, _, err := m.next(slices.Clone(row), &s, &history{}, nil)
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -277,17 +279,25 @@ func TestSamplingCheck(t *testing.T) {
 		field string
 	}{
 		{Sampling{}, ""},
-		{Sampling{Temperature: 2, TopK: 5, TopP: 1, MinP: 1, RepetitionPenalty: 1.1, MaxTokens: 1 << 62, Stop: []string{"é"}, StopIDs: []int32{0}, Logprobs: 1 << 40}, ""},
-		{Sampling{Temperature: nan}, "temperature"}, {Sampling{Temperature: -1}, "temperature"}, {Sampling{Temperature: inf}, "temperature"},
-		{Sampling{TopP: nan}, "top_p"}, {Sampling{TopP: 1.01}, "top_p"}, {Sampling{TopP: -0.1}, "top_p"}, {Sampling{TopP: inf}, "top_p"},
+		{Sampling{Temperature: 2, TopK: 5, TopP: 1, MinP: 1, RepetitionPenalty: 1.1, MaxTokens: 1 << 62,
+			Stop: []string{"é"}, StopIDs: []int32{0}, Logprobs: 1 << 40}, ""},
+		{Sampling{Temperature: nan}, "temperature"}, {Sampling{Temperature: -1}, "temperature"},
+		{Sampling{Temperature: inf}, "temperature"},
+		{Sampling{TopP: nan}, "top_p"}, {Sampling{TopP: 1.01}, "top_p"}, {Sampling{TopP: -0.1}, "top_p"},
+		{Sampling{TopP: inf}, "top_p"},
 		{Sampling{MinP: nan}, "min_p"}, {Sampling{MinP: 2}, "min_p"}, {Sampling{MinP: -inf}, "min_p"},
-		{Sampling{RepetitionPenalty: nan}, "repetition_penalty"}, {Sampling{RepetitionPenalty: inf}, "repetition_penalty"}, {Sampling{RepetitionPenalty: -2}, "repetition_penalty"},
-		{Sampling{TopK: -1}, "top_k"}, {Sampling{MaxTokens: math.MinInt}, "max_tokens"}, {Sampling{Logprobs: -1}, "logprobs"},
-		{Sampling{Stop: []string{"a", ""}}, "stop"}, {Sampling{Stop: []string{"\xff"}}, "stop"}, {Sampling{StopIDs: []int32{-1}}, "stop_token_ids"},
+		{Sampling{RepetitionPenalty: nan}, "repetition_penalty"},
+		{Sampling{RepetitionPenalty: inf}, "repetition_penalty"},
+		{Sampling{RepetitionPenalty: -2}, "repetition_penalty"},
+		{Sampling{TopK: -1}, "top_k"}, {Sampling{MaxTokens: math.MinInt}, "max_tokens"},
+		{Sampling{Logprobs: -1}, "logprobs"},
+		{Sampling{Stop: []string{"a", ""}}, "stop"}, {Sampling{Stop: []string{"\xff"}}, "stop"},
+		{Sampling{StopIDs: []int32{-1}}, "stop_token_ids"},
 	} {
 		err := c.s.Check()
 		var fe *FieldError
-		if c.field == "" && err != nil || c.field != "" && (!errors.As(err, &fe) || fe.Field != c.field || !strings.HasPrefix(err.Error(), c.field+": ")) {
+		if c.field == "" && err != nil || c.field != "" &&
+			(!errors.As(err, &fe) || fe.Field != c.field || !strings.HasPrefix(err.Error(), c.field+": ")) {
 			t.Errorf("%+v: error %v, want one of field %q", c.s, err, c.field)
 		}
 	}
@@ -306,7 +316,8 @@ func BenchmarkSample(b *testing.B) {
 		s    Sampling
 	}{
 		{"greedy", Sampling{}}, {"plain", Sampling{Temperature: 1}}, {"top-k=40", Sampling{Temperature: 1, TopK: 40}},
-		{"top-p=0.9", Sampling{Temperature: 1, TopP: 0.9}}, {"min-p=0.05", Sampling{Temperature: 1, MinP: 0.05}}, {"logprobs=5", Sampling{Logprobs: 5}},
+		{"top-p=0.9", Sampling{Temperature: 1, TopP: 0.9}}, {"min-p=0.05", Sampling{Temperature: 1, MinP: 0.05}},
+		{"logprobs=5", Sampling{Logprobs: 5}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var h history

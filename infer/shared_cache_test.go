@@ -125,8 +125,10 @@ func TestSharedSize(t *testing.T) {
 		head, longest, slots int
 		want, pages          int
 	}{
-		{"two slots of 40", 0, 40, 2, 2, 4}, {"a head of two pages", 64, 100, 3, 3, 2 + 3*2}, {"less", 32, 40, 1, 1, 2 + 3*2},
-		{"a head that grows takes twice the room", 128, 130, 2, 2, 8 + 2*1}, {"at most the context", 256, 300, 1, 1, 10 + 2},
+		{"two slots of 40", 0, 40, 2, 2, 4}, {"a head of two pages", 64, 100, 3, 3, 2 + 3*2},
+		{"less", 32, 40, 1, 1, 2 + 3*2},
+		{"a head that grows takes twice the room", 128, 130, 2, 2, 8 + 2*1},
+		{"at most the context", 256, 300, 1, 1, 10 + 2},
 	} {
 		if got := s.reserve(c.head, c.longest, c.slots); got != c.want || s.Bytes() != size(c.pages) {
 			t.Errorf("%s: %d slots in %d bytes, want %d in %d", c.name, got, s.Bytes(), c.want, size(c.pages))
@@ -134,7 +136,8 @@ func TestSharedSize(t *testing.T) {
 	}
 	const page = 1 << 20 // 512 pages in all
 	for _, c := range []struct{ slots, room, own, want int }{
-		{8, 0, 10, 8}, {60, 0, 10, 51}, {60, 12, 10, 50}, {60, 13, 10, 49}, {4, 0, 600, 1}, {4, 600, 10, 1}, {0, 0, 1, 1},
+		{8, 0, 10, 8}, {60, 0, 10, 51}, {60, 12, 10, 50}, {60, 13, 10, 49}, {4, 0, 600, 1},
+		{4, 600, 10, 1}, {0, 0, 1, 1},
 	} {
 		if got := sharedSlots(c.slots, c.room, c.own, page); got != c.want {
 			t.Errorf("%+v: %d slots", c, got)
@@ -172,12 +175,16 @@ func TestSharedRowsOfAStep(t *testing.T) {
 		walks []Walk
 		want  int
 	}{
-		{"a head", false, tails(ramp(2*most, 3), 2, 2), most}, {"walks", false, apart(4, most/2), most}, {"a long walk", false, apart(1, most+most/2), most},
-		{"whole sequences", true, apart(5, most/2-10), 2 * (most/2 - 10)}, {"that just fit", true, apart(4, most/2), most},
-		{"that just do not", true, apart(4, most/2+1), most/2 + 1}, {"one that is longer", true, apart(2, most+7), most + 7},
+		{"a head", false, tails(ramp(2*most, 3), 2, 2), most}, {"walks", false, apart(4, most/2), most},
+		{"a long walk", false, apart(1, most+most/2), most},
+		{"whole sequences", true, apart(5, most/2-10), 2 * (most/2 - 10)},
+		{"that just fit", true, apart(4, most/2), most},
+		{"that just do not", true, apart(4, most/2+1), most/2 + 1},
+		{"one that is longer", true, apart(2, most+7), most + 7},
 	} {
 		dev.rows, s.Whole = 0, c.whole
-		if err := s.Run(t.Context(), c.walks, 4, func(int, int, []float32) (int32, bool) { return 0, false }); err != nil {
+		if err := s.Run(t.Context(), c.walks, 4,
+			func(int, int, []float32) (int32, bool) { return 0, false }); err != nil {
 			t.Fatal(err)
 		}
 		if dev.rows != c.want {

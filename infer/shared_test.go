@@ -133,7 +133,8 @@ func TestSharedShares(t *testing.T) {
 			walks = append(walks, Walk{IDs: w, From: head + 2})
 		}
 		dev.rows = 0
-		if err := s.Run(context.Background(), walks, slots, func(int, int, []float32) (int32, bool) { return 0, false }); err != nil {
+		if err := s.Run(context.Background(), walks, slots,
+			func(int, int, []float32) (int32, bool) { return 0, false }); err != nil {
 			t.Fatal(err)
 		}
 		return dev.rows
@@ -157,7 +158,8 @@ func TestSharedShares(t *testing.T) {
 // A vocabulary as large as can be wanted does not make the host hold all logits at once.
 func TestSharedBoundsLogits(t *testing.T) {
 	const vocab = 1 << 20
-	c, err := model.Config{Arch: "transformer", Vocab: vocab, Context: 32, Layers: 1, Dim: 2, Heads: 1, HeadDim: 2}.Complete()
+	c, err := model.Config{Arch: "transformer", Vocab: vocab, Context: 32, Layers: 1, Dim: 2, Heads: 1,
+		HeadDim: 2}.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}

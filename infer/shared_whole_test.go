@@ -28,7 +28,8 @@ func most(row []float32) int32 {
 // computes, also where a scale spans its rows; each row once, whatever the number of slots.
 func TestSharedWhole(t *testing.T) {
 	const vocab = 50
-	for _, low := range []layer.Lowbit{{}, {Logits: 5, Per: layer.PerTensor}, {Keys: 4, Values: 4, CachePer: layer.PerHead}} {
+	for _, low := range []layer.Lowbit{{}, {Logits: 5, Per: layer.PerTensor},
+		{Keys: 4, Values: 4, CachePer: layer.PerHead}} {
 		m := build(t, ref.New(), modeltest.Tiny("diff", vocab, 64))
 		if err := m.SetLowbit(low); err != nil {
 			t.Fatal(err)
@@ -91,7 +92,8 @@ func TestSharedWhole(t *testing.T) {
 				}
 				for k, id := range want {
 					if g, ok := got[k]; !ok || g != id {
-						t.Errorf("%+v, whole %v, %d slots: token %d of walk %d is %d (shown: %v), want %d", low, whole, slots, k.t, k.walk, g, ok, id)
+						t.Errorf("%+v, whole %v, %d slots: token %d of walk %d is %d (shown: %v), want %d", low, whole,
+							slots, k.t, k.walk, g, ok, id)
 					}
 				}
 				if len(got) != len(want) {
@@ -138,7 +140,8 @@ func TestSharedStops(t *testing.T) {
 	}
 	backing := []int32{1, 2, 3, 4, 5, 6}
 	for _, s.Whole = range []bool{false, true} { // what grows is not written behind the caller's ids
-		err := s.Run(t.Context(), []Walk{{IDs: backing[:3], From: 1, Grow: 2}, {IDs: backing[:4], From: 2, Grow: 1}}, 2, func(int, int, []float32) (int32, bool) { return 9, true })
+		err := s.Run(t.Context(), []Walk{{IDs: backing[:3], From: 1, Grow: 2}, {IDs: backing[:4], From: 2, Grow: 1}}, 2,
+			func(int, int, []float32) (int32, bool) { return 9, true })
 		if err != nil || !slices.Equal(backing, []int32{1, 2, 3, 4, 5, 6}) {
 			t.Errorf("whole %v: the caller's ids are %v, %v", s.Whole, backing, err)
 		}

@@ -15,7 +15,8 @@ import (
 )
 
 // together generates on a model that n ranks hold together: the first has the engine, the others do what it tells.
-func together(t *testing.T, c model.Config, n int, open func() device.Device, opt Options, reqs []Request) (out []answer) {
+func together(t *testing.T, c model.Config, n int, open func() device.Device, opt Options,
+	reqs []Request) (out []answer) {
 	t.Helper()
 	words := make([]chan []int32, n)
 	for r := range words {
@@ -69,14 +70,16 @@ func together(t *testing.T, c model.Config, n int, open func() device.Device, op
 // Ranks that hold a model together generate the tokens of one process, whatever the architecture: greedy and drawn, many sequences in
 // few slots, prompts cut into chunks.
 func TestSplitGeneratesTheSame(t *testing.T) {
-	devices := map[string]func() device.Device{"ref": func() device.Device { return ref.New() }, "cpu": func() device.Device {
-		d := cpu.New(cpu.Options{Threads: 1, Precision: cpu.FP32})
-		t.Cleanup(func() { d.Close() })
-		return d
-	}}
+	devices := map[string]func() device.Device{"ref": func() device.Device { return ref.New() },
+		"cpu": func() device.Device {
+			d := cpu.New(cpu.Options{Threads: 1, Precision: cpu.FP32})
+			t.Cleanup(func() { d.Close() })
+			return d
+		}}
 	for name, open := range devices {
 		for _, a := range layer.Archs() {
-			c, err := model.Config{Arch: a.Name, Vocab: 52, Context: 64, Layers: 2, Dim: 32, Heads: 4, KVHeads: 4, HeadDim: 4, FFN: 48}.Complete()
+			c, err := model.Config{Arch: a.Name, Vocab: 52, Context: 64, Layers: 2, Dim: 32, Heads: 4, KVHeads: 4,
+				HeadDim: 4, FFN: 48}.Complete()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +93,8 @@ func TestSplitGeneratesTheSame(t *testing.T) {
 				got := together(t, c, n, open, opt, mixed())
 				for i := range want {
 					if !slices.Equal(got[i].IDs, want[i].IDs) || got[i].Reason != want[i].Reason {
-						t.Errorf("%s, %s, %d ranks, request %d: %v (%s), one process %v (%s)", name, a.Name, n, i, got[i].IDs, got[i].Reason, want[i].IDs, want[i].Reason)
+						t.Errorf("%s, %s, %d ranks, request %d: %v (%s), one process %v (%s)", name, a.Name, n, i,
+							got[i].IDs, got[i].Reason, want[i].IDs, want[i].Reason)
 					}
 				}
 			}

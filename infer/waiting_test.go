@@ -12,7 +12,8 @@ import (
 // prompts with 16 choices each took a thousand contexts at once.
 func TestWaitingTakesLittle(t *testing.T) {
 	const context64k, seqs = 1 << 16, 1000
-	m := build(t, newCPU(t), model.Config{Arch: "diff", Vocab: 50, Context: context64k, Layers: 1, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4})
+	m := build(t, newCPU(t), model.Config{Arch: "diff", Vocab: 50, Context: context64k, Layers: 1, Dim: 16, Heads: 4,
+		KVHeads: 2, HeadDim: 4})
 	e := engine(t, m, nil, Options{Slots: 2, CacheTokens: context64k})
 	reqs := make([]Request, seqs)
 	for i := range reqs {

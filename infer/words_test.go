@@ -21,7 +21,8 @@ func TestSettingWords(t *testing.T) {
 		{Sampling{TopP: 1.5}, "top_p: is 1.5, must be between 0 and 1 (0 turns it off)"},
 		{Sampling{MinP: -0.5}, "min_p: is -0.5, must be between 0 and 1 (0 turns it off)"},
 		{Sampling{RepetitionPenalty: math.NaN()}, "repetition_penalty: is NaN, must be finite and not negative"},
-		{Sampling{TopK: -2}, "top_k: is -2, must not be negative"}, {Sampling{MaxTokens: -3}, "max_tokens: is -3, must not be negative"},
+		{Sampling{TopK: -2}, "top_k: is -2, must not be negative"},
+		{Sampling{MaxTokens: -3}, "max_tokens: is -3, must not be negative"},
 		{Sampling{Logprobs: -4}, "logprobs: is -4, must not be negative"},
 		{Sampling{Stop: []string{"a", ""}}, `stop: entry 1 is "", must be non-empty UTF-8 text`},
 		{Sampling{StopIDs: []int32{3, -1}}, "stop_token_ids: entry 1 is -1, must not be negative"},
@@ -29,7 +30,8 @@ func TestSettingWords(t *testing.T) {
 		{Sampling{FrequencyPenalty: -101}, "frequency_penalty: is -101, must be between -100 and 100"},
 		{Sampling{MinTokens: -5}, "min_tokens: is -5, must not be negative"},
 		{Sampling{Bias: []TokenBias{{ID: 3}, {ID: 10}}}, "logit_bias: token id 10 is outside the vocabulary of 10"},
-		{Sampling{Bias: []TokenBias{{ID: 3, Bias: 2e6}}}, "logit_bias: the bias of token 3 is 2e+06, must be a finite number of ordinary size"},
+		{Sampling{Bias: []TokenBias{{ID: 3, Bias: 2e6}}},
+			"logit_bias: the bias of token 3 is 2e+06, must be a finite number of ordinary size"},
 	} {
 		if err := errors.Join(c.s.Check(), c.s.checkAdjust(10)); err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
@@ -54,7 +56,8 @@ func TestLengthsByHand(t *testing.T) {
 		{16, 10, 0, 6}, {16, 10, 6, 6}, {16, 15, 0, 1}, {16, 16, 0, 0}, {128, 10, 0, 54},
 	} {
 		e := engine(t, m, nil, Options{CacheTokens: c.cache, PageSize: 8, Slots: 1})
-		got := generate(t, e, Request{IDs: make([]int32, c.prompt), Sampling: Sampling{MaxTokens: c.most, IgnoreEOS: true}})[0]
+		got := generate(t, e, Request{IDs: make([]int32, c.prompt),
+			Sampling: Sampling{MaxTokens: c.most, IgnoreEOS: true}})[0]
 		if len(got.IDs) != c.want || got.Reason != ReasonLength {
 			t.Errorf("%+v: %d tokens because of %q", c, len(got.IDs), got.Reason)
 		}
@@ -63,8 +66,10 @@ func TestLengthsByHand(t *testing.T) {
 
 // How many rows of a prompt are scored in a step: its chunk, but no more logits than four million numbers.
 func TestEchoRows(t *testing.T) {
-	for _, c := range []struct{ vocab, chunk, want int }{{50, 8, 8}, {1 << 18, 8, 8}, {1 << 18, 99, 16}, {1<<18 + 1, 99, 15}} {
-		cfg, err := model.Config{Arch: "transformer", Vocab: c.vocab, Context: 32, Layers: 1, Dim: 2, Heads: 1, HeadDim: 2}.Complete()
+	for _, c := range []struct{ vocab, chunk, want int }{{50, 8, 8}, {1 << 18, 8, 8}, {1 << 18, 99, 16},
+		{1<<18 + 1, 99, 15}} {
+		cfg, err := model.Config{Arch: "transformer", Vocab: c.vocab, Context: 32, Layers: 1, Dim: 2, Heads: 1,
+			HeadDim: 2}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,11 +122,13 @@ func TestReap(t *testing.T) {
 		for _, s := range c.batch {
 			slots[s.slot] = true
 		}
-		if stay := append(runs, waits...); !slices.Equal(c.batch, stay[:min(3, len(stay))]) || len(slots) != len(c.batch) {
+		if stay := append(runs, waits...); !slices.Equal(c.batch, stay[:min(3, len(stay))]) ||
+			len(slots) != len(c.batch) {
 			t.Errorf("%07b leave: then %d run in %d slots", leave, len(c.batch), len(slots))
 		}
 		for i, s := range list {
-			if want := map[bool]state{true: running, false: waiting}[slices.Contains(c.batch, s)]; s.leave && s.state != idle || !s.leave && s.state != want {
+			if want := map[bool]state{true: running, false: waiting}[slices.Contains(c.batch, s)]; s.leave &&
+				s.state != idle || !s.leave && s.state != want {
 				t.Errorf("%07b leave: sequence %d is in state %d", leave, i, s.state)
 			}
 			e.store.drop(s)

@@ -10,7 +10,8 @@ func TestTokenZero(t *testing.T) {
 		reason string
 		text   string
 		given  int
-	}{{0, "", "\x00", 1}, {0, ReasonLength, "\x00", 1}, {0, ReasonEOS, "", 1}, {-1, ReasonLength, "", 0}, {1, "", "\x01", 1}} {
+	}{{0, "", "\x00", 1}, {0, ReasonLength, "\x00", 1}, {0, ReasonEOS, "", 1}, {-1, ReasonLength, "", 0},
+		{1, "", "\x01", 1}} {
 		o := &output{stream: tok.Stream(true), taken: []token{{id: c.id, reason: c.reason}}}
 		calls := 0
 		o.emit(func(ev Event) bool {
@@ -44,9 +45,11 @@ func TestSpecialTokensAreNoText(t *testing.T) {
 		p    Sampling
 		text string
 	}{
-		{[]int32{'a'}, Sampling{MaxTokens: 2, IgnoreEOS: true}, "b"}, {[]int32{'a', 256, 'b'}, Sampling{MaxTokens: 1, IgnoreEOS: true, Echo: true}, "ab"},
+		{[]int32{'a'}, Sampling{MaxTokens: 2, IgnoreEOS: true}, "b"},
+		{[]int32{'a', 256, 'b'}, Sampling{MaxTokens: 1, IgnoreEOS: true, Echo: true}, "ab"},
 	} {
-		if got := generate(t, e, Request{IDs: c.ids, Sampling: c.p})[0]; got.Text != c.text || got.IDs[len(got.IDs)-1] != 256 {
+		if got := generate(t, e, Request{IDs: c.ids, Sampling: c.p})[0]; got.Text != c.text ||
+			got.IDs[len(got.IDs)-1] != 256 {
 			t.Errorf("%v: %+v, want %q", c.ids, got, c.text)
 		}
 	}

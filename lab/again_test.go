@@ -74,7 +74,8 @@ func TestLambdaOfEveryToken(t *testing.T) {
 			for i, id := range ids {
 				mean += float64(h.Lambdas[i]) / float64(len(ids))
 				if first := slices.Index(ids, id); h.Lambdas[i] != h.Lambdas[first] {
-					t.Errorf("%v: head %d, token %d has %g, token %d %g", ids, h.Head, i, h.Lambdas[i], first, h.Lambdas[first])
+					t.Errorf("%v: head %d, token %d has %g, token %d %g", ids, h.Head, i, h.Lambdas[i], first,
+						h.Lambdas[first])
 				}
 			}
 			if !(math.Abs(h.Lambda-mean) <= 1e-6) {

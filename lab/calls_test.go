@@ -21,7 +21,8 @@ func TestRestsAndCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	rests := 0
-	if r, err := Look(context.Background(), m, &q, spell, func() { rests++ }); err != nil || rests < 3 || len(r.Shown) != 0 || r.Maps != 2 {
+	if r, err := Look(context.Background(), m, &q, spell, func() { rests++ }); err != nil || rests < 3 ||
+		len(r.Shown) != 0 || r.Maps != 2 {
 		t.Errorf("%d rests in three layers, %v", rests, err)
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
@@ -37,12 +38,19 @@ func TestWordsOfQueries(t *testing.T) {
 	c := network(t, ref.New(), "diff").Config
 	half := 0.5
 	for want, q := range map[string]Query{
-		"layers: has 3, must lie between 0 and 2: there are 3 layers": {Layers: []int{3}}, "heads: has -1, must lie between 0 and 3: there are 4 heads": {Heads: []int{-1}},
-		"rows: has 6 entries, there are 5 tokens": {Rows: []int{0, 1, 2, 3, 4, 4}}, "next: has 1 twice": {Next: []int{1, 0, 1}}, `maps: has "a3", may have a1, a2 and diff`: {Maps: []string{"a3"}},
-		`maps: has "a1" twice`: {Maps: []string{A1, A1}}, "interventions: has 4097 entries, the most is 4096": {Interventions: make([]layer.Intervention, 4097)},
-		"interventions: heads: has 1 twice":  {Interventions: []layer.Intervention{{Lambda: &half}, {Heads: []int{1, 1}}}},
-		"interventions: layers: has 2 twice": {Interventions: []layer.Intervention{{Layers: []int{2, 0, 2}, Lambda: &half}}},
-		"":                                   {Layers: []int{2, 0, 1}, Heads: []int{3}, Rows: []int{4, 3, 2, 1, 0}, Next: []int{0, 4}, Maps: []string{Diff, A2, A1}, Interventions: make([]layer.Intervention, 4096)},
+		"layers: has 3, must lie between 0 and 2: there are 3 layers": {Layers: []int{3}},
+		"heads: has -1, must lie between 0 and 3: there are 4 heads":  {Heads: []int{-1}},
+		"rows: has 6 entries, there are 5 tokens":                     {Rows: []int{0, 1, 2, 3, 4, 4}},
+		"next: has 1 twice":                                 {Next: []int{1, 0, 1}},
+		`maps: has "a3", may have a1, a2 and diff`:          {Maps: []string{"a3"}},
+		`maps: has "a1" twice`:                              {Maps: []string{A1, A1}},
+		"interventions: has 4097 entries, the most is 4096": {Interventions: make([]layer.Intervention, 4097)},
+		"interventions: heads: has 1 twice": {Interventions: []layer.Intervention{{Lambda: &half},
+			{Heads: []int{1, 1}}}},
+		"interventions: layers: has 2 twice": {Interventions: []layer.Intervention{{Layers: []int{2, 0, 2},
+			Lambda: &half}}},
+		"": {Layers: []int{2, 0, 1}, Heads: []int{3}, Rows: []int{4, 3, 2, 1, 0},
+			Next: []int{0, 4}, Maps: []string{Diff, A2, A1}, Interventions: make([]layer.Intervention, 4096)},
 	} {
 		q.IDs = prompt(5)
 		err := q.Complete(c)
@@ -52,7 +60,8 @@ func TestWordsOfQueries(t *testing.T) {
 	}
 	one := network(t, ref.New(), "transformer").Config
 	q := Query{IDs: prompt(5), Maps: []string{A1, A2}}
-	if err := q.Complete(one); err == nil || err.Error() != "maps: has a2, but the heads of this model have one map only, a1" {
+	if err := q.Complete(one); err == nil ||
+		err.Error() != "maps: has a2, but the heads of this model have one map only, a1" {
 		t.Error(err)
 	}
 }
@@ -68,7 +77,8 @@ func TestFileOfALongPrompt(t *testing.T) {
 		}
 		got := f.Looks[len(f.Looks)-1]
 		next := map[bool]int{true: T, false: 1}[got.Whole]
-		if got.Whole != (T == 256) || got.Tile != map[int]int{256: 1, 257: 2}[T] || len(got.Next) != next || len(got.Next[0].Top) != 8 {
+		if got.Whole != (T == 256) || got.Tile != map[int]int{256: 1, 257: 2}[T] || len(got.Next) != next ||
+			len(got.Next[0].Top) != 8 {
 			t.Errorf("%d tokens: whole %v, tile %d, %d next", T, got.Whole, got.Tile, len(got.Next))
 		}
 	}
@@ -100,11 +110,14 @@ func TestKeysOfAFile(t *testing.T) {
 		t.Errorf("%.300s", b)
 	}
 	look := x.Looks[0]
-	shown, next, token := look["shown"].([]any)[11].(map[string]any), look["next"].([]any)[1].(map[string]any), look["tokens"].([]any)
-	if shown["layer"] != 2.0 || shown["head"] != 3.0 || shown["lambda"] == 0.0 || shown["lambdas"] == nil || len(shown["maps"].(map[string]any)) != 2 || next["token"] != 1.0 || len(next["top"].([]any)) != 8 {
+	shown, next, token := look["shown"].([]any)[11].(map[string]any), look["next"].([]any)[1].(map[string]any),
+		look["tokens"].([]any)
+	if shown["layer"] != 2.0 || shown["head"] != 3.0 || shown["lambda"] == 0.0 || shown["lambdas"] == nil ||
+		len(shown["maps"].(map[string]any)) != 2 || next["token"] != 1.0 || len(next["top"].([]any)) != 8 {
 		t.Errorf("%v %v", shown, next)
 	}
-	if first, second := token[0].(map[string]any), token[1].(map[string]any); first["logprob"] != nil || second["logprob"] == nil || second["text"] != spell(prompt(2)[1]) || second["id"] != float64(prompt(2)[1]) {
+	if first, second := token[0].(map[string]any), token[1].(map[string]any); first["logprob"] != nil ||
+		second["logprob"] == nil || second["text"] != spell(prompt(2)[1]) || second["id"] != float64(prompt(2)[1]) {
 		t.Errorf("%v", token)
 	}
 	if o := x.Outcomes["lambda=0"]; o["loss"] == nil || o["next"].([]any)[0].(map[string]any)["token"] != 1.0 {

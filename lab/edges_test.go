@@ -49,7 +49,8 @@ func TestTopIsTheSortedList(t *testing.T) {
 			}
 			for i, x := range got {
 				want := float64(logits[ids[i]]) - math.Log(sum)
-				if x.ID != ids[i] || x.Text != spell(ids[i]) || !(math.Abs(*x.Logprob-want) <= 1e-9) && !(math.IsInf(want, -1) && math.IsInf(*x.Logprob, -1)) {
+				if x.ID != ids[i] || x.Text != spell(ids[i]) || !(math.Abs(*x.Logprob-want) <= 1e-9) &&
+					!(math.IsInf(want, -1) && math.IsInf(*x.Logprob, -1)) {
 					t.Fatalf("%v: token %d is %d with %g, want %d with %g", logits, i, x.ID, *x.Logprob, ids[i], want)
 				}
 			}
@@ -60,8 +61,10 @@ func TestTopIsTheSortedList(t *testing.T) {
 // Heads come by layer and head however they were asked for; rows and next tokens are each their own.
 func TestUnsortedQuery(t *testing.T) {
 	m := network(t, ref.New(), "diff2")
-	sorted := ask(t, m, Query{IDs: prompt(9), Layers: []int{0, 2}, Heads: []int{1, 3}, Maps: []string{A1, Diff}, Rows: []int{2, 7}, Next: []int{1, 8}, Top: 3})
-	other := ask(t, m, Query{IDs: prompt(9), Layers: []int{2, 0}, Heads: []int{3, 1}, Maps: []string{Diff, A1}, Rows: []int{7, 2}, Next: []int{8, 1}, Top: 3})
+	sorted := ask(t, m, Query{IDs: prompt(9), Layers: []int{0, 2}, Heads: []int{1, 3}, Maps: []string{A1, Diff},
+		Rows: []int{2, 7}, Next: []int{1, 8}, Top: 3})
+	other := ask(t, m, Query{IDs: prompt(9), Layers: []int{2, 0}, Heads: []int{3, 1}, Maps: []string{Diff, A1},
+		Rows: []int{7, 2}, Next: []int{8, 1}, Top: 3})
 	if len(other.Shown) != 4 || len(other.Next) != 2 {
 		t.Fatalf("%d heads, %d next", len(other.Shown), len(other.Next))
 	}
@@ -77,7 +80,8 @@ func TestUnsortedQuery(t *testing.T) {
 	}
 	for i, want := range sorted.Shown {
 		got := other.Shown[i]
-		if got.Layer != want.Layer || got.Head != want.Head || !reflect.DeepEqual(got.Maps, want.Maps) || got.Lambda != want.Lambda || !reflect.DeepEqual(got.Lambdas, want.Lambdas) {
+		if got.Layer != want.Layer || got.Head != want.Head || !reflect.DeepEqual(got.Maps, want.Maps) ||
+			got.Lambda != want.Lambda || !reflect.DeepEqual(got.Lambdas, want.Lambdas) {
 			t.Errorf("head %d is %d.%d, want %d.%d, or its maps differ", i, got.Layer, got.Head, want.Layer, want.Head)
 		}
 		for _, w := range want.Rows {
@@ -117,7 +121,8 @@ func TestLossesByHand(t *testing.T) {
 			}
 			mean -= want / float64(T-1)
 		}
-		if !(math.Abs(r.Loss-mean) <= 1e-5) || len(r.Tokens) != T || r.Arch != "diff" || r.Layers != 3 || r.Heads != 4 || r.Maps != 2 {
+		if !(math.Abs(r.Loss-mean) <= 1e-5) || len(r.Tokens) != T || r.Arch != "diff" || r.Layers != 3 ||
+			r.Heads != 4 || r.Maps != 2 {
 			t.Errorf("%d tokens: loss %g, want %g; %+v", T, r.Loss, mean, r.Arch)
 		}
 	}
@@ -151,7 +156,8 @@ func TestTopOfLargeLogits(t *testing.T) {
 		}
 	}
 	q := Query{IDs: prompt(300)}
-	if err := q.Complete(network(t, ref.New(), "diff").Config); err != nil || q.Size != 256 || len(q.Layers) != 3 || len(q.Heads) != 4 {
+	if err := q.Complete(network(t, ref.New(), "diff").Config); err != nil || q.Size != 256 || len(q.Layers) != 3 ||
+		len(q.Heads) != 4 {
 		t.Errorf("%+v (%v)", q, err)
 	}
 }
@@ -179,7 +185,8 @@ func TestDamagedNumbers(t *testing.T) {
 	if err := q.Complete(m.Config); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Look(context.Background(), m, &q, spell, nil); err == nil || !strings.Contains(err.Error(), "the loss of token 1") {
+	if _, err := Look(context.Background(), m, &q, spell, nil); err == nil ||
+		!strings.Contains(err.Error(), "the loss of token 1") {
 		t.Errorf("a model of no numbers: %v", err)
 	}
 }

@@ -64,7 +64,8 @@ func TestFile(t *testing.T) {
 	if err := f.Add(over, Subject{"x", m, prompt(4), spell}, 1<<20); err == nil {
 		t.Error("a cancelled look is added")
 	}
-	if err := f.Try(over, Subject{"x", m, prompt(4), spell}, Interventions(m.Config, false)); err == nil || len(f.Outcomes) > 0 {
+	if err := f.Try(over, Subject{"x", m, prompt(4), spell}, Interventions(m.Config, false)); err == nil ||
+		len(f.Outcomes) > 0 {
 		t.Error("a cancelled trial has outcomes")
 	}
 	if err := f.Add(context.Background(), Subject{"x", m, []int32{99}, spell}, 1<<20); err == nil {
@@ -92,7 +93,8 @@ func TestInterventions(t *testing.T) {
 			}
 			for _, v := range list {
 				want := ask(t, m, Query{IDs: s.IDs, Next: []int{5}, Top: 8, Interventions: []layer.Intervention{v}})
-				if got := f.Outcomes[v.String()]; got.Loss != want.Loss || !reflect.DeepEqual(got.Next, want.Next) || len(got.Next) != 1 {
+				if got := f.Outcomes[v.String()]; got.Loss != want.Loss || !reflect.DeepEqual(got.Next, want.Next) ||
+					len(got.Next) != 1 {
 					t.Errorf("%s: %+v, want %g", v, got, want.Loss)
 				}
 			}

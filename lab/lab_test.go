@@ -226,7 +226,10 @@ func TestNothingChangedIsThePlainOutput(t *testing.T) {
 // TestCostIsWhatIsSent counts the numbers of replies.
 func TestCostIsWhatIsSent(t *testing.T) {
 	m := network(t, processor(t), "diff2")
-	for _, q := range []Query{{}, {Size: 5}, {Maps: []string{A2}, Rows: []int{3, 9}}, {Maps: []string{A1, A2, Diff}, Rows: []int{0, 16, 4}, Size: 7}, {Maps: []string{A1, Diff}, Layers: []int{1}, Heads: []int{0, 2}, Next: []int{1, 2}, Top: 3}, {Next: []int{5}, Top: 2}} {
+	for _, q := range []Query{{}, {Size: 5}, {Maps: []string{A2}, Rows: []int{3, 9}},
+		{Maps: []string{A1, A2, Diff}, Rows: []int{0, 16, 4}, Size: 7},
+		{Maps: []string{A1, Diff}, Layers: []int{1}, Heads: []int{0, 2}, Next: []int{1, 2}, Top: 3},
+		{Next: []int{5}, Top: 2}} {
 		q.IDs = prompt(17)
 		r := ask(t, m, q)
 		count := 0
@@ -258,11 +261,16 @@ func TestQueriesThatCannotBe(t *testing.T) {
 		q           Query
 	}{
 		{"prompt", "diff", Query{IDs: []int32{}}},
-		{"layers", "diff", Query{Layers: []int{3}}}, {"layers", "diff", Query{Layers: []int{-1}}}, {"layers", "diff", Query{Layers: []int{0, 0}}},
-		{"heads", "diff", Query{Heads: []int{4}}}, {"rows", "diff", Query{Rows: []int{5}}}, {"next", "diff", Query{Next: []int{5}}}, {"next", "diff", Query{Next: []int{1, 1}}},
-		{"maps", "diff", Query{Maps: []string{"a3"}}}, {"maps", "diff", Query{Maps: []string{A1, A1}}}, {"maps", "transformer", Query{Maps: []string{A2}}}, {"maps", "transformer", Query{Maps: []string{Diff}}},
-		{"interventions", "transformer", Query{Interventions: []layer.Intervention{{Lambda: &half}}}}, {"interventions", "diff", Query{Interventions: []layer.Intervention{{Layers: []int{3}}}}},
-		{"interventions", "diff", Query{Interventions: []layer.Intervention{{Heads: []int{1, 1}}}}}, {"interventions", "diff", Query{Interventions: []layer.Intervention{{Second: "sorted"}}}},
+		{"layers", "diff", Query{Layers: []int{3}}}, {"layers", "diff", Query{Layers: []int{-1}}},
+		{"layers", "diff", Query{Layers: []int{0, 0}}},
+		{"heads", "diff", Query{Heads: []int{4}}}, {"rows", "diff", Query{Rows: []int{5}}},
+		{"next", "diff", Query{Next: []int{5}}}, {"next", "diff", Query{Next: []int{1, 1}}},
+		{"maps", "diff", Query{Maps: []string{"a3"}}}, {"maps", "diff", Query{Maps: []string{A1, A1}}},
+		{"maps", "transformer", Query{Maps: []string{A2}}}, {"maps", "transformer", Query{Maps: []string{Diff}}},
+		{"interventions", "transformer", Query{Interventions: []layer.Intervention{{Lambda: &half}}}},
+		{"interventions", "diff", Query{Interventions: []layer.Intervention{{Layers: []int{3}}}}},
+		{"interventions", "diff", Query{Interventions: []layer.Intervention{{Heads: []int{1, 1}}}}},
+		{"interventions", "diff", Query{Interventions: []layer.Intervention{{Second: "sorted"}}}},
 		{"interventions", "diff", Query{Interventions: make([]layer.Intervention, maxInterventions+1)}},
 	} {
 		if c.q.IDs == nil {

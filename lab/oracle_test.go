@@ -113,7 +113,8 @@ func handMap(m *model.Model, ids []int32, head, k int) (out []float64) {
 	arch, _ := layer.LookupArch(c.Arch)
 	group := head / (c.Heads / c.KVHeads)
 	l := layer.AttnConfig{Arch: arch, Heads: c.Heads, Groups: c.KVHeads}
-	qAt, kAt := l.QueryHead(head, k)*c.HeadDim, arch.QueryHeads(c.Heads, c.KVHeads)*c.HeadDim+(group*arch.Keys+min(k, arch.Keys-1))*c.HeadDim
+	qAt, kAt := l.QueryHead(head, k)*c.HeadDim,
+		arch.QueryHeads(c.Heads, c.KVHeads)*c.HeadDim+(group*arch.Keys+min(k, arch.Keys-1))*c.HeadDim
 	project := func(t, at int) []float64 { // row at…at+D of the projection of token t, rotated to its position
 		x, ss := table[int(ids[t])*c.Dim:][:c.Dim], 0.0
 		for _, v := range x {

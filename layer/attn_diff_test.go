@@ -81,7 +81,8 @@ func (n *naive) head(a1, a2, v [][]float64, lam func(t int) float64) [][]float64
 // key heads 2g, 2g+1 and value head g, 2d wide; head_i' = (1−λ_init)·RMSNorm(head_i)·gain.
 func (n *naive) v1(l int, lamVecs map[string][]float64, gain []float64, norm bool, eps float64) []float64 {
 	init := 0.8 - 0.6*math.Exp(-0.3*float64(l-1))
-	lam := math.Exp(dot(lamVecs["lambda_q1"], lamVecs["lambda_k1"])) - math.Exp(dot(lamVecs["lambda_q2"], lamVecs["lambda_k2"])) + init
+	lam := math.Exp(dot(lamVecs["lambda_q1"], lamVecs["lambda_k1"])) - math.Exp(dot(lamVecs["lambda_q2"],
+		lamVecs["lambda_k2"])) + init
 	concat := make([][]float64, n.seq)
 	for i := range n.heads {
 		g := i / (n.heads / n.groups)
@@ -170,13 +171,15 @@ func TestDiffAgainstPaper(t *testing.T) {
 		for _, groups := range []int{1, 2, 4} {
 			for l := 1; l <= 3; l++ {
 				for _, rope := range []string{"interleaved", "half"} {
-					for _, norm := range []layer.HeadNormMode{layer.HeadNormAffine, layer.HeadNormPlain, layer.HeadNormOff} {
+					for _, norm := range []layer.HeadNormMode{layer.HeadNormAffine, layer.HeadNormPlain,
+						layer.HeadNormOff} {
 						if arch == "diff2" && (norm != layer.HeadNormOff || l > 1) {
 							continue // V2 has neither a norm nor a schedule
 						}
 						t.Run(fmt.Sprintf("%s/kv%d/layer%d/%s/%s", arch, groups, l, rope, norm), func(t *testing.T) {
-							testAgainstPaper(t, module{Arch: arch, Dim: 24, Layer: l - 1, Heads: 4, KVHeads: groups, HeadDim: 6,
-								Rope: rope, RopeTheta: 10000, HeadNorm: norm, HeadNormEps: 1e-3})
+							testAgainstPaper(t, module{Arch: arch, Dim: 24, Layer: l - 1, Heads: 4,
+								KVHeads: groups, HeadDim: 6, Rope: rope, RopeTheta: 10000, HeadNorm: norm,
+								HeadNormEps: 1e-3})
 						})
 					}
 				}
@@ -191,8 +194,9 @@ func TestDiff2Variants(t *testing.T) {
 		for _, pairing := range []layer.Pairing{layer.PairingGroup, layer.PairingAcross} {
 			for _, groups := range []int{1, 2, 4} {
 				t.Run(fmt.Sprintf("%s/%s/kv%d", form, pairing, groups), func(t *testing.T) {
-					testAgainstPaper(t, module{Arch: "diff2", Dim: 24, Heads: 4, KVHeads: groups, HeadDim: 6, Rope: "interleaved", RopeTheta: 10000,
-						HeadNorm: layer.HeadNormOff, LambdaForm: form, Pairing: pairing})
+					testAgainstPaper(t, module{Arch: "diff2", Dim: 24, Heads: 4, KVHeads: groups, HeadDim: 6,
+						Rope: "interleaved", RopeTheta: 10000, HeadNorm: layer.HeadNormOff, LambdaForm: form,
+						Pairing: pairing})
 				})
 			}
 		}
@@ -219,7 +223,8 @@ func testAgainstPaper(t *testing.T, m module) {
 	x := draw(seq*m.Dim, 1)
 	got, _ := f.run(x, make([]float64, len(x)))
 
-	n := &naive{seq: seq, dim: m.Dim, heads: m.Heads, groups: m.KVHeads, d: m.HeadDim, x: rowsOf(x, m.Dim), interleaved: m.Rope == "interleaved"}
+	n := &naive{seq: seq, dim: m.Dim, heads: m.Heads, groups: m.KVHeads, d: m.HeadDim, x: rowsOf(x, m.Dim),
+		interleaved: m.Rope == "interleaved"}
 	qkv := rowsOf(values["qkv.weight"], m.Dim)
 	keys := len(qkv) - 2*m.Heads*m.HeadDim // rows of k and v, in equal number: 2·d a group in V1, d in V2
 	n.q, n.k, n.v = qkv[:2*m.Heads*m.HeadDim], qkv[2*m.Heads*m.HeadDim:][:keys/2], qkv[len(qkv)-keys/2:]
@@ -242,7 +247,8 @@ func testAgainstPaper(t *testing.T, m module) {
 
 // TestLambdaSchedule checks the first values of λ_init, counted from layer 0, to the digits that are published.
 func TestLambdaSchedule(t *testing.T) {
-	for l, want := range []float64{0.2000, 0.3555, 0.4707, 0.5561, 0.6193, 0.6661, 0.7008, 0.7265, 0.7456, 0.7597, 0.7701, 0.7779} {
+	for l, want := range []float64{0.2000, 0.3555, 0.4707, 0.5561, 0.6193, 0.6661, 0.7008, 0.7265, 0.7456, 0.7597,
+		0.7701, 0.7779} {
 		if got := layer.LambdaSchedule(l); !(math.Abs(got-want) <= 5e-5) {
 			t.Errorf("λ_init of layer %d is %.6f, want %.4f", l, got, want)
 		}

@@ -12,8 +12,8 @@ import (
 // same outputs, and its gradient of the shared rows is the sum over their copies. Its truth from outside is testdata/gda.
 func TestGDAIsDiffWithSharedQueries(t *testing.T) {
 	for _, groups := range []int{1, 2, 4} {
-		c := AttnConfig{Arch: &gdaArch, Layer: 1, Dim: 10, Heads: 4, Groups: groups, HeadDim: 4, HeadNorm: HeadNormAffine,
-			HeadNormEps: 1e-5, LambdaInit: LambdaSchedule(1), LambdaStd: 0.1, OutGain: 1}
+		c := AttnConfig{Arch: &gdaArch, Layer: 1, Dim: 10, Heads: 4, Groups: groups, HeadDim: 4,
+			HeadNorm: HeadNormAffine, HeadNormEps: 1e-5, LambdaInit: LambdaSchedule(1), LambdaStd: 0.1, OutGain: 1}
 		g := runAttention(t, c, nil)
 		c.Arch = &diffArch
 		d := runAttention(t, c, func(ps *ParamSet) { repeatQueries(ps, g.ps, c) })

@@ -34,7 +34,8 @@ func TestAttnBounds(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, x.want)
 		}
 	}
-	if _, err := LookupArch("dif"); err == nil || !strings.Contains(err.Error(), `"dif" is unknown; there are [transformer diff`) {
+	if _, err := LookupArch("dif"); err == nil ||
+		!strings.Contains(err.Error(), `"dif" is unknown; there are [transformer diff`) {
 		t.Error(err)
 	}
 }

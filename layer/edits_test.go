@@ -11,7 +11,8 @@ func TestEditsCombine(t *testing.T) {
 		for _, second := range []Second{SecondAsIs, SecondShuffled, SecondAveraged} {
 			for _, knockout := range []bool{false, true} {
 				for _, heads := range [][]int{nil, {1}} {
-					all = append(all, Intervention{Lambda: lambda, Second: second, Seed: uint64(len(all)), Knockout: knockout, Heads: heads})
+					all = append(all, Intervention{Lambda: lambda, Second: second, Seed: uint64(len(all)),
+						Knockout: knockout, Heads: heads})
 				}
 			}
 		}
@@ -52,7 +53,8 @@ func TestInterventionWords(t *testing.T) {
 		v    Intervention
 		want string
 	}{
-		{Intervention{}, "nothing"}, {Intervention{Seed: 7}, "nothing"}, {Intervention{Knockout: true, Heads: []int{2}}, "knockout@H3"},
+		{Intervention{}, "nothing"}, {Intervention{Seed: 7}, "nothing"},
+		{Intervention{Knockout: true, Heads: []int{2}}, "knockout@H3"},
 		{Intervention{Lambda: &half, Layers: []int{0, 2}, Heads: []int{1}}, "lambda=0.5@L1.3@H2"},
 		{Intervention{Second: SecondShuffled, Seed: 7, Knockout: true}, "second=shuffled:7+knockout"},
 		{Intervention{Second: SecondAveraged, Layers: []int{9}}, "second=averaged@L10"},

@@ -78,7 +78,8 @@ var released = map[string][]string{
 	"out.weight":       {"out_proj.weight", "o_proj.weight"}, // V1 and V2 spell it differently; a file has one
 	"head_norm.weight": {"subln.weight"},
 	"lambda.weight":    {"lambda_proj.weight"},
-	"lambda_q1":        {"lambda_q1"}, "lambda_k1": {"lambda_k1"}, "lambda_q2": {"lambda_q2"}, "lambda_k2": {"lambda_k2"},
+	"lambda_q1":        {"lambda_q1"}, "lambda_k1": {"lambda_k1"}, "lambda_q2": {"lambda_q2"},
+	"lambda_k2": {"lambda_k2"},
 }
 
 // TestGolden checks attention layers against the authors' published modules: output, input gradient, and every parameter's gradient.
@@ -165,7 +166,8 @@ func stacked(t *testing.T, f *safetensors.File, prefix string, p *layer.Param, u
 		}
 	}
 	if len(x) != p.Rows*p.Cols {
-		t.Fatalf("%s has %d values, the file has %d in %s", p.Name, p.Rows*p.Cols, len(x), strings.Join(released[p.Name], ", "))
+		t.Fatalf("%s has %d values, the file has %d in %s", p.Name, p.Rows*p.Cols, len(x),
+			strings.Join(released[p.Name], ", "))
 	}
 	return x
 }

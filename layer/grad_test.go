@@ -59,7 +59,8 @@ func (r *rig) start() {
 }
 
 // check compares gradients. forward maps x to out; backward, called after it, returns dx for dout.
-func (r *rig) check(x tensor.Tensor, forward func(p *Pass, x tensor.Tensor) tensor.Tensor, backward func(p *Pass, dout tensor.Tensor) tensor.Tensor) {
+func (r *rig) check(x tensor.Tensor, forward func(p *Pass, x tensor.Tensor) tensor.Tensor,
+	backward func(p *Pass, dout tensor.Tensor) tensor.Tensor) {
 	r.t.Helper()
 	out := forward(r.pass(), x)
 	w := r.random(out.Rows, out.Cols)
@@ -195,8 +196,9 @@ func TestAttentionGrad(t *testing.T) {
 			for _, groups := range []int{1, 2, 4} {
 				for _, docs := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s/%s/kv%d/docs=%v", a.Name, norm, groups, docs), func(t *testing.T) {
-						testAttentionGrad(t, AttnConfig{Arch: a, Layer: 2, Dim: 10, Heads: 4, Groups: groups, HeadDim: 4, Bias: docs,
-							HeadNorm: norm, HeadNormEps: 1e-5, LambdaInit: LambdaSchedule(2), LambdaStd: 0.1, OutGain: 1}, docs)
+						testAttentionGrad(t, AttnConfig{Arch: a, Layer: 2, Dim: 10, Heads: 4, Groups: groups,
+							HeadDim: 4, Bias: docs, HeadNorm: norm, HeadNormEps: 1e-5, LambdaInit: LambdaSchedule(2),
+							LambdaStd: 0.1, OutGain: 1}, docs)
 					})
 				}
 			}
@@ -210,8 +212,8 @@ func TestDiff2VariantGrad(t *testing.T) {
 		for _, pairing := range []Pairing{PairingGroup, PairingAcross} {
 			for _, docs := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/docs=%v", form, pairing, docs), func(t *testing.T) {
-					testAttentionGrad(t, AttnConfig{Arch: &diff2Arch, Layer: 2, Dim: 10, Heads: 4, Groups: 2, HeadDim: 4, HeadNorm: HeadNormOff,
-						LambdaForm: form, Pairing: pairing, OutGain: 1}, docs)
+					testAttentionGrad(t, AttnConfig{Arch: &diff2Arch, Layer: 2, Dim: 10, Heads: 4, Groups: 2,
+						HeadDim: 4, HeadNorm: HeadNormOff, LambdaForm: form, Pairing: pairing, OutGain: 1}, docs)
 				})
 			}
 		}

@@ -18,7 +18,8 @@ func lowbitByHand(s device.AttnShape, maps, keys int, q Lowbit, x, k, v, lam []f
 		logits := map[[3]int][]float64{} // by head, map and row
 		tops := map[string]float64{}
 		share := func(head, m, t int) string { // the name of the numbers that have one scale
-			return map[Granularity]string{PerTensor: "", PerHead: fmt.Sprint(head, m), PerRow: fmt.Sprint(head, m, t)}[q.Per]
+			return map[Granularity]string{PerTensor: "", PerHead: fmt.Sprint(head, m),
+				PerRow: fmt.Sprint(head, m, t)}[q.Per]
 		}
 		for head := range s.Heads {
 			group := head / (s.Heads / s.Groups)
@@ -78,10 +79,13 @@ func TestScalesOfLogits(t *testing.T) {
 				s.Scale = []float64{0.7, 0.001}[i/len(granularities)]
 				for _, bits := range []int{2, 3, 5} {
 					q := Lowbit{Logits: bits, Per: per}
-					h := &hostAttn{AttnShape: s, q: q, cfg: &AttnConfig{Arch: arch, Heads: s.Heads, Groups: s.Groups, HeadDim: s.D}, which: []int{0, 1, 2, 3},
-						maps: arch.Maps, qs: s.Heads * arch.Maps, keys: arch.Keys, queries: x, lam: lam, out: make([]float64, rows*s.Heads*s.DV)}
+					h := &hostAttn{AttnShape: s, q: q,
+						cfg:   &AttnConfig{Arch: arch, Heads: s.Heads, Groups: s.Groups, HeadDim: s.D},
+						which: []int{0, 1, 2, 3}, maps: arch.Maps, qs: s.Heads * arch.Maps, keys: arch.Keys, queries: x,
+						lam: lam, out: make([]float64, rows*s.Heads*s.DV)}
 					h.attendPass(k, v)
-					near(t, fmt.Sprintf("%s, %d bits per %s", arch.Name, bits, per), h.out, lowbitByHand(s, arch.Maps, arch.Keys, q, x, k, v, lam))
+					near(t, fmt.Sprintf("%s, %d bits per %s", arch.Name, bits, per), h.out,
+						lowbitByHand(s, arch.Maps, arch.Keys, q, x, k, v, lam))
 				}
 			}
 		}
@@ -102,7 +106,8 @@ func TestLowbitWords(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", q, err, want)
 		}
 	}
-	for _, q := range []Lowbit{{}, {Per: "column"}, {Logits: 2, Per: PerHead}, {Keys: 16, Values: 2, CachePer: PerTensor}, {Keys: 3}} {
+	for _, q := range []Lowbit{{}, {Per: "column"}, {Logits: 2, Per: PerHead},
+		{Keys: 16, Values: 2, CachePer: PerTensor}, {Keys: 3}} {
 		if err := q.Check(); err != nil {
 			t.Errorf("%+v: %v", q, err)
 		}

@@ -43,7 +43,8 @@ func (c *comparing) Attention(v layer.View) {
 		t.Helper()
 		for s := range want {
 			if !(math.Abs(got[s]-want[s]) <= 1e-6) {
-				t.Fatalf("%s of layer %d, head %d, sequence %d, row %d: %v, want %v", what, v.Layer, head, seq, row, got, want)
+				t.Fatalf("%s of layer %d, head %d, sequence %d, row %d: %v, want %v", what, v.Layer, head, seq,
+					row, got, want)
 			}
 		}
 	}
@@ -65,7 +66,11 @@ func (c *comparing) Attention(v layer.View) {
 					maps[m] = append(maps[m], p)
 				}
 				seen, each := make([]int, T), make([]atomic.Int32, T)
-				tiles.Map(h, m, seq, false, func(row int, p []float64) { seen[row]++; near("tile", h, seq, row, p, maps[m][row][:row+1]) })
+				tiles.Map(h, m, seq, false, func(row int,
+					p []float64) {
+					seen[row]++
+					near("tile", h, seq, row, p, maps[m][row][:row+1])
+				})
 				tiles.Each(h, m, seq, false, func(_, row int, p []float64) {
 					each[row].Add(1)
 					near("tile of a worker", h, seq, row, p, maps[m][row][:row+1])
@@ -78,7 +83,8 @@ func (c *comparing) Attention(v layer.View) {
 				logits := make([][]float64, T)
 				tiles.Map(h, m, seq, true, func(row int, p []float64) { logits[row] = append(logits[row], p...) })
 				for row := range T { // a softmax of the logits is the map
-					near("logits", h, seq, row, logits[row], append([]float64(nil), rows.Map(h, m, seq, row, true)[:row+1]...))
+					near("logits", h, seq, row, logits[row],
+						append([]float64(nil), rows.Map(h, m, seq, row, true)[:row+1]...))
 					if m == 1 && c.edited {
 						continue
 					}
@@ -172,7 +178,8 @@ func TestReadersAgreeOnEdits(t *testing.T) {
 		if a.Maps == 2 {
 			for _, second := range []layer.Second{layer.SecondAsIs, layer.SecondShuffled, layer.SecondAveraged} {
 				for _, lambda := range []*float64{nil, &none, &half} {
-					lists = append(lists, []layer.Intervention{{Second: second, Lambda: lambda, Seed: 3}, {Knockout: true, Layers: []int{0}, Heads: []int{1}}})
+					lists = append(lists, []layer.Intervention{{Second: second, Lambda: lambda, Seed: 3},
+						{Knockout: true, Layers: []int{0}, Heads: []int{1}}})
 				}
 			}
 		}
@@ -259,8 +266,10 @@ func (e explaining) Attention(v layer.View) {
 			}
 			at := (row*s.Heads + h) * s.DV
 			for c, x := range want {
-				if !e.normed && !(math.Abs(out[at+c]-x) <= 1e-6) || !silent && !e.edited && !(math.Abs(context[at+c]-x) <= 1e-6) {
-					e.t.Fatalf("layer %d, row %d, head %d: output %g, before the norm %g, its maps give %g", v.Layer, row, h, out[at+c], context[at+c], x)
+				if !e.normed && !(math.Abs(out[at+c]-x) <= 1e-6) || !silent && !e.edited &&
+					!(math.Abs(context[at+c]-x) <= 1e-6) {
+					e.t.Fatalf("layer %d, row %d, head %d: output %g, before the norm %g, its maps give %g", v.Layer,
+						row, h, out[at+c], context[at+c], x)
 				}
 			}
 		}
@@ -287,14 +296,17 @@ func TestMapsExplainOutputs(t *testing.T) {
 			lists := [][]layer.Intervention{nil, {{Knockout: true, Layers: []int{1}, Heads: []int{2}}}}
 			if a.Maps == 2 {
 				lists = append(lists, []layer.Intervention{{Lambda: &half, Heads: []int{0, 3}}},
-					[]layer.Intervention{{Second: layer.SecondShuffled, Seed: 3}}, []layer.Intervention{{Second: layer.SecondAveraged, Heads: []int{1}}, {Knockout: true, Heads: []int{3}}})
+					[]layer.Intervention{{Second: layer.SecondShuffled, Seed: 3}},
+					[]layer.Intervention{{Second: layer.SecondAveraged, Heads: []int{1}},
+						{Knockout: true, Heads: []int{3}}})
 			}
 			for _, list := range lists {
 				if err := m.Intervene(list...); err != nil {
 					t.Fatal(err)
 				}
 				b := &model.Batch{B: 2, T: 7, IDs: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}}
-				if err := m.Inspect(b, explaining{t, d, len(list) > 0 && list[0].Second != layer.SecondAsIs, c.HeadNorm != layer.HeadNormOff}); err != nil {
+				if err := m.Inspect(b, explaining{t, d, len(list) > 0 && list[0].Second != layer.SecondAsIs,
+					c.HeadNorm != layer.HeadNormOff}); err != nil {
 					t.Fatal(err)
 				}
 			}

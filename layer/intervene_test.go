@@ -21,7 +21,8 @@ func TestInterventionText(t *testing.T) {
 				for _, knockout := range []bool{false, true} {
 					for _, layers := range [][]int{nil, {0}, {2, 11}} {
 						for _, heads := range [][]int{nil, {0}, {3, 1}} {
-							want := Intervention{Layers: layers, Heads: heads, Lambda: lambda, Second: second, Knockout: knockout}
+							want := Intervention{Layers: layers, Heads: heads, Lambda: lambda, Second: second,
+								Knockout: knockout}
 							if second != SecondAsIs {
 								want.Seed = seed
 							}
@@ -36,15 +37,20 @@ func TestInterventionText(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]Intervention{
-		"nothing": {}, "knockout@L2": {Knockout: true, Layers: []int{1}}, "lambda=0.5@L1.3@H2": {Lambda: &half, Layers: []int{0, 2}, Heads: []int{1}},
-		"second=shuffled:7+knockout@H1": {Second: SecondShuffled, Seed: 7, Knockout: true, Heads: []int{0}}, "second=averaged@H4@L1": {Second: SecondAveraged, Heads: []int{3}, Layers: []int{0}},
+		"nothing": {}, "knockout@L2": {Knockout: true, Layers: []int{1}},
+		"lambda=0.5@L1.3@H2":            {Lambda: &half, Layers: []int{0, 2}, Heads: []int{1}},
+		"second=shuffled:7+knockout@H1": {Second: SecondShuffled, Seed: 7, Knockout: true, Heads: []int{0}},
+		"second=averaged@H4@L1":         {Second: SecondAveraged, Heads: []int{3}, Layers: []int{0}},
 	} {
 		if got, err := ParseIntervention(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "lambda", "lambda=", "lambda=x", "knockout=1", "nothing=1", "second=shuffled:", "second=shuffled:-1", "second=shuffled:x", "what", "knockout@", "knockout@L",
-		"knockout@X1", "knockout@L0", "knockout@L-1", "knockout@L1.", "knockout@L1..2", "knockout@Lx", "knockout@1", "knockout+", "knockout@L1@", "knockout@L1@L2", "knockout@H1@L2@H2", "lambda=0+lambda=1", "second=averaged+second=shuffled",
+	for _, text := range []string{"", "lambda", "lambda=", "lambda=x", "knockout=1", "nothing=1", "second=shuffled:",
+		"second=shuffled:-1", "second=shuffled:x", "what", "knockout@", "knockout@L",
+		"knockout@X1", "knockout@L0", "knockout@L-1", "knockout@L1.", "knockout@L1..2", "knockout@Lx", "knockout@1",
+		"knockout+", "knockout@L1@", "knockout@L1@L2", "knockout@H1@L2@H2", "lambda=0+lambda=1",
+		"second=averaged+second=shuffled",
 		"second=", "second=:7", "knockout@L99999999999999999999", "knockout@L9223372036854775808"} {
 		if got, err := ParseIntervention(text); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
@@ -64,9 +70,12 @@ func TestInterventionBounds(t *testing.T) {
 		{Intervention{Layers: []int{0, 2}, Heads: []int{0, 3}, Knockout: true}, plain, true},
 		{Intervention{Layers: []int{3}}, plain, false}, {Intervention{Layers: []int{0, -1}}, plain, false},
 		{Intervention{Heads: []int{0, 4}}, plain, false}, {Intervention{Heads: []int{-1}}, plain, false},
-		{Intervention{Lambda: f(0)}, plain, false}, {Intervention{Second: SecondAveraged}, plain, false}, {Intervention{}, plain, true},
-		{Intervention{Lambda: f(0)}, &diffArch, true}, {Intervention{Lambda: f(-999999)}, &diffArch, true}, {Intervention{Lambda: f(999999)}, &diffArch, true},
-		{Intervention{Lambda: f(1e6)}, &diffArch, false}, {Intervention{Lambda: f(-1e6)}, &diffArch, false}, {Intervention{Lambda: f(math.NaN())}, &diffArch, false},
+		{Intervention{Lambda: f(0)}, plain, false}, {Intervention{Second: SecondAveraged}, plain, false},
+		{Intervention{}, plain, true},
+		{Intervention{Lambda: f(0)}, &diffArch, true}, {Intervention{Lambda: f(-999999)}, &diffArch, true},
+		{Intervention{Lambda: f(999999)}, &diffArch, true},
+		{Intervention{Lambda: f(1e6)}, &diffArch, false}, {Intervention{Lambda: f(-1e6)}, &diffArch, false},
+		{Intervention{Lambda: f(math.NaN())}, &diffArch, false},
 		{Intervention{Second: SecondShuffled}, &diffArch, true}, {Intervention{Second: "other"}, &diffArch, false},
 	} {
 		if err := CheckIntervention(c.v, c.arch, 3, 4); (err == nil) != c.good {
@@ -124,7 +133,8 @@ func TestRemap(t *testing.T) {
 		t.Errorf("averaged: %v", x)
 	}
 	edits(nil).remap(x, 0, 5, 0)
-	es = edits{{lambda: 1}, {second: SecondAveraged}, {lambda: 2, second: SecondShuffled}, {lambda: 2, second: SecondShuffled, knockout: true}, {lambda: 0.5}, {lambda: -1, second: SecondAveraged}}
+	es = edits{{lambda: 1}, {second: SecondAveraged}, {lambda: 2, second: SecondShuffled},
+		{lambda: 2, second: SecondShuffled, knockout: true}, {lambda: 0.5}, {lambda: -1, second: SecondAveraged}}
 	if got := es.recomputed(); !slices.Equal(got, []int{2, 5}) {
 		t.Errorf("recomputed %v", got)
 	}
@@ -169,11 +179,16 @@ func TestLowbitOfBothSides(t *testing.T) {
 		good  bool
 		whole bool
 	}{
-		{Lowbit{}, true, false}, {Lowbit{Logits: 2, Per: PerRow}, true, false}, {Lowbit{Logits: 16, Per: PerHead}, true, true}, {Lowbit{Logits: 8, Per: PerTensor}, true, true},
-		{Lowbit{Logits: 1, Per: PerRow}, false, false}, {Lowbit{Logits: 17, Per: PerRow}, false, false}, {Lowbit{Logits: -1, Per: PerRow}, false, false}, {Lowbit{Logits: 8}, false, true},
-		{Lowbit{Keys: 2}, true, false}, {Lowbit{Values: 16}, true, false}, {Lowbit{Keys: 1}, false, false}, {Lowbit{Values: 17}, false, false},
-		{Lowbit{Keys: 4, CachePer: PerRow}, true, false}, {Lowbit{Values: 4, CachePer: PerHead}, true, true}, {Lowbit{Keys: 4, CachePer: PerTensor}, true, true},
-		{Lowbit{CachePer: PerTensor}, true, false}, {Lowbit{Keys: 4, CachePer: "x"}, false, true}, {Lowbit{Per: "x"}, true, false},
+		{Lowbit{}, true, false}, {Lowbit{Logits: 2, Per: PerRow}, true, false},
+		{Lowbit{Logits: 16, Per: PerHead}, true, true}, {Lowbit{Logits: 8, Per: PerTensor}, true, true},
+		{Lowbit{Logits: 1, Per: PerRow}, false, false}, {Lowbit{Logits: 17, Per: PerRow}, false, false},
+		{Lowbit{Logits: -1, Per: PerRow}, false, false}, {Lowbit{Logits: 8}, false, true},
+		{Lowbit{Keys: 2}, true, false}, {Lowbit{Values: 16}, true, false}, {Lowbit{Keys: 1}, false, false},
+		{Lowbit{Values: 17}, false, false},
+		{Lowbit{Keys: 4, CachePer: PerRow}, true, false}, {Lowbit{Values: 4, CachePer: PerHead}, true, true},
+		{Lowbit{Keys: 4, CachePer: PerTensor}, true, true},
+		{Lowbit{CachePer: PerTensor}, true, false}, {Lowbit{Keys: 4, CachePer: "x"}, false, true},
+		{Lowbit{Per: "x"}, true, false},
 	} {
 		if err := c.q.Check(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.q, err)
@@ -193,7 +208,8 @@ func TestSequenceRows(t *testing.T) {
 	for _, c := range []struct {
 		slots []int32
 		want  [][2]int
-	}{{[]int32{4}, [][2]int{{0, 1}}}, {[]int32{1, 1, 0, 2, 2, 2}, [][2]int{{0, 2}, {2, 3}, {3, 6}}}, {[]int32{0, 1, 0}, [][2]int{{0, 1}, {1, 2}, {2, 3}}}} {
+	}{{[]int32{4}, [][2]int{{0, 1}}}, {[]int32{1, 1, 0, 2, 2, 2}, [][2]int{{0, 2}, {2, 3}, {3, 6}}},
+		{[]int32{0, 1, 0}, [][2]int{{0, 1}, {1, 2}, {2, 3}}}} {
 		s := device.Empty(d, tensor.I32, 1, len(c.slots))
 		device.WriteI32(d, s, c.slots)
 		if got := sequenceRows(&Pass{Dev: d, B: len(c.slots), T: 1, Slot: s}); !slices.Equal(got, c.want) {

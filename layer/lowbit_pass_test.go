@@ -13,7 +13,8 @@ import (
 // Attention on the host, with as many bits as make no difference, is the device's, with every head norm and gains that
 // are not 1; with few bits it is not, and without bits it is the device's again.
 func TestManyBitsAreExact(t *testing.T) {
-	b := &model.Batch{B: 2, T: 7, IDs: []int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7}, Targets: []int32{1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9}}
+	b := &model.Batch{B: 2, T: 7, IDs: []int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7},
+		Targets: []int32{1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9}}
 	for _, a := range layer.Archs() {
 		for _, norm := range []layer.HeadNormMode{layer.HeadNormOff, layer.HeadNormPlain, layer.HeadNormAffine} {
 			c := modeltest.Tiny(a.Name, 20, 16)
@@ -51,7 +52,8 @@ func TestManyBitsAreExact(t *testing.T) {
 				if d := apart(losses(many)); !(d < 1e-3) {
 					t.Errorf("%s, norm %q, 16 bits per %s: losses differ by %g", a.Name, norm, per, d)
 				}
-				for name, few := range map[string]layer.Lowbit{"logits": {Logits: 2, Per: per}, "keys": {Keys: 2, CachePer: per}, "values": {Values: 2, CachePer: per}} {
+				for name, few := range map[string]layer.Lowbit{"logits": {Logits: 2, Per: per},
+					"keys": {Keys: 2, CachePer: per}, "values": {Values: 2, CachePer: per}} {
 					if d := apart(losses(few)); !(d > 1e-4) {
 						t.Errorf("%s, norm %q, 2 bits of %s per %s: losses differ by %g", a.Name, norm, name, per, d)
 					}

@@ -63,7 +63,8 @@ func TestLowbitHeads(t *testing.T) {
 		PerHead:   {{3, 0, 0.5, 0.5}, {0, 0, 8, -8, 2, 2, 0, 0}},
 		PerRow:    {{3, 0, 0.5, 0.5}, {0, 0, 8, -8, 2, 2, 0, 0}},
 	} {
-		for _, q := range []Lowbit{{Keys: 2, CachePer: per}, {Values: 2, CachePer: per}, {Keys: 2, Values: 2, CachePer: per}} {
+		for _, q := range []Lowbit{{Keys: 2, CachePer: per}, {Values: 2, CachePer: per},
+			{Keys: 2, Values: 2, CachePer: per}} {
 			k, v := device.Empty(d, tensor.F32, 2, 4), device.Empty(d, tensor.F32, 2, 8)
 			device.WriteFloats(d, k, twice(keys))
 			device.WriteFloats(d, v, twice(values))

@@ -50,7 +50,8 @@ func (p pager) each(chunks tensor.Tensor, longest int, f func(from, to int, slot
 func (p pager) AttentionChunks(a *device.Attn, c *device.Cache, chunks tensor.Tensor, longest int) bool {
 	return p.each(chunks, longest, func(from, to int, slot, pos tensor.Tensor) {
 		part := *a
-		part.Q, part.Out, part.Raw, part.Rstd = a.Q.RowRange(from, to), a.Out.RowRange(from, to), tensor.Tensor{}, tensor.Tensor{}
+		part.Q, part.Out, part.Raw, part.Rstd = a.Q.RowRange(from, to), a.Out.RowRange(from, to), tensor.Tensor{},
+			tensor.Tensor{}
 		p.AttentionCached(&part, c, slot, pos)
 	})
 }
@@ -58,7 +59,8 @@ func (p pager) AttentionChunks(a *device.Attn, c *device.Cache, chunks tensor.Te
 func (p pager) DiffAttentionChunks(a *device.DiffAttn, c *device.Cache, chunks tensor.Tensor, longest int) bool {
 	return p.each(chunks, longest, func(from, to int, slot, pos tensor.Tensor) {
 		part := *a
-		part.Q, part.Out, part.Raw, part.Rstd = a.Q.RowRange(from, to), a.Out.RowRange(from, to), tensor.Tensor{}, tensor.Tensor{}
+		part.Q, part.Out, part.Raw, part.Rstd = a.Q.RowRange(from, to), a.Out.RowRange(from, to), tensor.Tensor{},
+			tensor.Tensor{}
 		if a.Lam.Len() > 1 {
 			part.Lam = a.Lam.RowRange(from, to)
 		}
@@ -79,7 +81,8 @@ func TestChunksBetweenRows(t *testing.T) {
 				c.Assign(i%4, i/4, int32(15-i))
 			}
 			at := [4]int32{}
-			for _, step := range [][][2]int{{{0, 1}, {1, 3}, {2, 1}, {3, 5}, {0, 1}}, {{1, 2}, {3, 1}}, {{3, 1}, {1, 4}}, {{2, 6}, {0, 2}, {1, 1}}} { // slot, rows
+			for _, step := range [][][2]int{{{0, 1}, {1, 3}, {2, 1}, {3, 5}, {0, 1}}, {{1, 2}, {3, 1}},
+				{{3, 1}, {1, 4}}, {{2, 6}, {0, 2}, {1, 1}}} { // slot, rows
 				var r model.Rows
 				for _, s := range step {
 					for range s[1] {
@@ -101,7 +104,8 @@ func TestChunksBetweenRows(t *testing.T) {
 			calls := 0
 			for i, x := range run(pager{ref.New(), t, refuses, &calls}) {
 				if !(math.Abs(float64(x-want[i])) <= 1e-5) {
-					t.Fatalf("%s, refuses %v: logit %d of row %d is %g, want %g", a.Name, refuses, i%20, i/20, x, want[i])
+					t.Fatalf("%s, refuses %v: logit %d of row %d is %g, want %g", a.Name, refuses, i%20,
+						i/20, x, want[i])
 				}
 			}
 			if calls != 2*4 { // layers and steps

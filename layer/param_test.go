@@ -14,13 +14,15 @@ import (
 // Flat memory holds every element of a parameter once: what is spread and packed again, in pieces of any length, is as it
 // was.
 func TestSpreadAndPack(t *testing.T) {
-	for _, p := range []Param{{Rows: 1, Cols: 5}, {Rows: 3, Cols: 8}, {Rows: 3, Cols: 5}, {Rows: 4, Cols: 9}, {Rows: 2, Cols: 1}, {Rows: 1, Cols: 130}} {
+	for _, p := range []Param{{Rows: 1, Cols: 5}, {Rows: 3, Cols: 8}, {Rows: 3, Cols: 5}, {Rows: 4, Cols: 9},
+		{Rows: 2, Cols: 1}, {Rows: 1, Cols: 130}} {
 		x := make([]float32, p.Rows*p.Cols)
 		for i := range x {
 			x[i] = float32(i + 1)
 		}
 		flat := p.Spread(x)
-		if len(flat) != p.Span() || p.Room() < p.Span() || p.Room()%128 != 0 || p.Room()-p.Span() >= 128 || p.Rows > 1 && p.stride()%8 != 0 {
+		if len(flat) != p.Span() || p.Room() < p.Span() || p.Room()%128 != 0 || p.Room()-p.Span() >= 128 ||
+			p.Rows > 1 && p.stride()%8 != 0 {
 			t.Fatalf("%d×%d: %d elements, span %d, room %d", p.Rows, p.Cols, len(flat), p.Span(), p.Room())
 		}
 		own := 0
@@ -67,7 +69,8 @@ func TestTake(t *testing.T) {
 				}
 			}
 		}
-		if got := p.Take(whole); !slices.Equal(got, want) || r != rows || c != cols || len(want) != p.Rows*p.Cols || !p.Split() {
+		if got := p.Take(whole); !slices.Equal(got, want) || r != rows || c != cols ||
+			len(want) != p.Rows*p.Cols || !p.Split() {
 			t.Errorf("by columns %v: %d×%d %v, want %v", byCol, p.Rows, p.Cols, got, want)
 		}
 		if got := p.Shape(); !slices.Equal(got, []int{rows, cols}) {
@@ -78,8 +81,11 @@ func TestTake(t *testing.T) {
 
 // Which parameters decay, which have masters, and what each device keeps of a value: with masters all of it.
 func TestParamMemory(t *testing.T) {
-	for _, d := range []*counting{{Device: ref.New()}, {Device: ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32})}, {Device: ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})}} {
-		for _, m := range []Memory{{}, {Train: true}, {Train: true, Master: true}, {Train: true, DecayEmbeddings: true, Multiple: 384}} {
+	for _, d := range []*counting{{Device: ref.New()},
+		{Device: ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32})},
+		{Device: ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})}} {
+		for _, m := range []Memory{{}, {Train: true}, {Train: true, Master: true},
+			{Train: true, DecayEmbeddings: true, Multiple: 384}} {
 			ps := NewParamSet()
 			ps.Under("a", func() {
 				ps.Add(Param{Name: "m", Kind: Matrix, Rows: 3, Cols: 5, Std: 1})
@@ -88,7 +94,8 @@ func TestParamMemory(t *testing.T) {
 			ps.Add(Param{Name: "g", Kind: Gain, Rows: 1, Cols: 5, Const: 1})
 			ps.Add(Param{Name: "l", Kind: LambdaKind, Rows: 1, Cols: 3, Std: 0.1})
 			ps.Add(Param{Name: "k", Kind: LambdaMatrix, Rows: 2, Cols: 3, Std: 0.1})
-			if ps.Count() != 15+20+5+3+6 || ps.Lookup("a.b.e") == nil || ps.Lookup("a.m") == nil || ps.Lookup("g") == nil || ps.Lookup("e") != nil {
+			if ps.Count() != 15+20+5+3+6 || ps.Lookup("a.b.e") == nil || ps.Lookup("a.m") == nil ||
+				ps.Lookup("g") == nil || ps.Lookup("e") != nil {
 				t.Fatalf("%d scalars", ps.Count())
 			}
 			ps.Alloc(d, m)
@@ -100,7 +107,8 @@ func TestParamMemory(t *testing.T) {
 				if n := max(m.Multiple, 1); g.W.Cols%n != 0 || g.W.Cols < room || g.W.Cols-room >= n {
 					t.Errorf("a group of %d for %d, want the least multiple of %d", g.W.Cols, room, n)
 				}
-				if half := g.W.Type == tensor.BF16 && d.Types().Stat == tensor.F32; g.Master.Ok() && (g.Master.Type == tensor.I16) != half {
+				if half := g.W.Type == tensor.BF16 && d.Types().Stat == tensor.F32; g.Master.Ok() &&
+					(g.Master.Type == tensor.I16) != half {
 					t.Errorf("masters of %s are %s", g.W.Type, g.Master.Type)
 				}
 				for _, p := range g.Params {
@@ -110,7 +118,8 @@ func TestParamMemory(t *testing.T) {
 					if p.G.Ok() != m.Train || m.Train && p.G.Type != d.Types().Stat {
 						t.Errorf("%+v: gradient of %s", m, p.Name)
 					}
-					if want := m.Train && p.W.Type != d.Types().Stat || m.Train && m.Master && p.Kind != LambdaKind; p.Master.Ok() != want {
+					if want := m.Train && p.W.Type != d.Types().Stat || m.Train && m.Master &&
+						p.Kind != LambdaKind; p.Master.Ok() != want {
 						t.Errorf("%+v: %s has a master: %v", m, p.Name, !want)
 					}
 					x, y := make([]float32, p.Rows*p.Cols), make([]float32, p.Rows*p.Cols)
@@ -186,7 +195,8 @@ func TestZeroSums(t *testing.T) {
 
 // Files state vectors with one dimension and everything else with two, whatever their sizes and ranks.
 func TestShapes(t *testing.T) {
-	for kind, vector := range map[Kind]bool{Matrix: false, Embedding: false, Gain: true, Bias: true, LambdaKind: true, LambdaMatrix: false} {
+	for kind, vector := range map[Kind]bool{Matrix: false, Embedding: false, Gain: true, Bias: true, LambdaKind: true,
+		LambdaMatrix: false} {
 		p := Param{Kind: kind, Rows: 1, Cols: 6}
 		want := []int{1, 6}
 		if vector {
@@ -203,7 +213,8 @@ func TestShapes(t *testing.T) {
 
 // Values that masters elsewhere must know reach them, and the weights are what the optimiser's first update expects.
 func TestMastersElsewhere(t *testing.T) {
-	for _, d := range []device.Device{ref.New(), ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32}), ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})} {
+	for _, d := range []device.Device{ref.New(), ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32}),
+		ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})} {
 		ps := NewParamSet()
 		p := ps.Add(Param{Name: "m", Kind: Matrix, Rows: 2, Cols: 3})
 		ps.Alloc(d, Memory{Train: true, Master: true, Elsewhere: true})

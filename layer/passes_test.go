@@ -119,10 +119,14 @@ func TestCachedRowsEqualThePass(t *testing.T) {
 				ways := map[string]func() error{
 					"plain": func() error { return m.Intervene() },
 					"lowbit": func() error {
-						return m.SetLowbit(layer.Lowbit{Logits: 5, Per: layer.PerRow, Keys: 4, Values: 3, CachePer: layer.PerRow})
+						return m.SetLowbit(layer.Lowbit{Logits: 5, Per: layer.PerRow, Keys: 4, Values: 3,
+							CachePer: layer.PerRow})
 					},
 				}
-				ways["knockout"] = func() error { return m.Intervene(layer.Intervention{Knockout: true, Heads: []int{1}}) }
+				ways["knockout"] = func() error {
+					return m.Intervene(layer.Intervention{Knockout: true,
+						Heads: []int{1}})
+				}
 				if a.Maps == 2 {
 					ways["averaged"] = func() error { return m.Intervene(layer.Intervention{Second: layer.SecondAveraged, Lambda: &half}) }
 				}
@@ -137,7 +141,8 @@ func TestCachedRowsEqualThePass(t *testing.T) {
 					for _, steps := range [][]int{{11}, {4, 1, 6}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {2, 9}} {
 						for i, x := range decoded(t, m, ids, steps...) {
 							if !(math.Abs(float64(x-want[i])) <= 1e-5) {
-								t.Fatalf("%s %s, %s in steps of %v: logit %d of row %d is %g, want %g", a.Name, variant, way, steps, i%c.Vocab, i/c.Vocab, x, want[i])
+								t.Fatalf("%s %s, %s in steps of %v: logit %d of row %d is %g, want %g", a.Name, variant,
+									way, steps, i%c.Vocab, i/c.Vocab, x, want[i])
 							}
 						}
 					}

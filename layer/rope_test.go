@@ -30,7 +30,8 @@ func TestRopeTable(t *testing.T) {
 			for j, f := range freq {
 				cos, sin := 1.25*math.Cos(float64(p)*f), 1.25*math.Sin(float64(p)*f)
 				if !(math.Abs(all[p*6+j]-cos) <= 1e-12) || !(math.Abs(all[p*6+3+j]-sin) <= 1e-12) {
-					t.Fatalf("position %d of %d, pair %d: %g and %g, want %g and %g", p, positions, j, all[p*6+j], all[p*6+3+j], cos, sin)
+					t.Fatalf("position %d of %d, pair %d: %g and %g, want %g and %g", p, positions, j, all[p*6+j],
+						all[p*6+3+j], cos, sin)
 				}
 			}
 		}

@@ -102,7 +102,8 @@ func TestCheckSplit(t *testing.T) {
 	if c.CheckSplit(1) != nil || c.CheckSplit(2) == nil {
 		t.Error("pairs of two groups can be split")
 	}
-	for want, n := range map[string][]int{"[1 2 3 6]": {12, 18}, "[1 2 4]": {4, 8}, "[1 5]": {5, 5}, "[1]": {1, 4}, "[1 2]": {6, 4}} {
+	for want, n := range map[string][]int{"[1 2 3 6]": {12, 18}, "[1 2 4]": {4, 8}, "[1 5]": {5, 5}, "[1]": {1, 4},
+		"[1 2]": {6, 4}} {
 		if got := fmt.Sprint(divisors(n...)); got != want {
 			t.Errorf("divisors of %v: %s, want %s", n, got, want)
 		}
@@ -147,7 +148,8 @@ func TestSharesAreSummed(t *testing.T) {
 	d := ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})
 	p := &Pass{Dev: d, Arena: tensor.NewArena(d)}
 	want := []float64{1, 2, 3, 4, 5, 6}
-	for name, y := range map[string]tensor.Tensor{"activation": device.Empty(d, tensor.BF16, 2, 3), "statistic": device.Empty(d, tensor.F32, 2, 3), "view": device.Empty(d, tensor.F32, 2, 5).Columns(1, 4)} {
+	for name, y := range map[string]tensor.Tensor{"activation": device.Empty(d, tensor.BF16, 2, 3),
+		"statistic": device.Empty(d, tensor.F32, 2, 3), "view": device.Empty(d, tensor.F32, 2, 5).Columns(1, 4)} {
 		for _, s := range []*Split{nil, NewSplit(pair{d})} {
 			device.WriteFloats(d, y, want)
 			s.add(p, y)

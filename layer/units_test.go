@@ -14,7 +14,8 @@ import (
 // The rows of a tile are as many as fit, and at least one, for any width.
 func TestTileRows(t *testing.T) {
 	for _, c := range []struct{ T, cols, most, want int }{
-		{1, 1, 64, 1}, {9, 9, 64, 9}, {63, 63, 64, 63}, {64, 64, 64, 64}, {65, 65, 64, 64}, {1 << 14, 1 << 14, 64, 64}, {1<<14 + 1, 1<<14 + 1, 64, 63},
+		{1, 1, 64, 1}, {9, 9, 64, 9}, {63, 63, 64, 63}, {64, 64, 64, 64}, {65, 65, 64, 64}, {1 << 14, 1 << 14, 64, 64},
+		{1<<14 + 1, 1<<14 + 1, 64, 63},
 		{1 << 15, 1 << 15, 64, 32}, {1 << 20, 1 << 20, 64, 1}, {1<<20 + 1, 1<<20 + 1, 64, 1}, {1 << 22, 1 << 22, 64, 1},
 		{5, 12, 5, 5}, {1 << 18, 12, 1 << 18, (1 << 20) / 12}, {3, 1 << 21, 3, 1}, {1 << 18, 4, 1 << 18, 1 << 18},
 	} {
@@ -30,10 +31,14 @@ func TestLowbitBounds(t *testing.T) {
 		q           Lowbit
 		good, whole bool
 	}{
-		{Lowbit{}, true, false}, {Lowbit{Logits: 2, Per: PerRow}, true, false}, {Lowbit{Logits: 16, Per: PerHead}, true, true}, {Lowbit{Logits: 8, Per: PerTensor}, true, true},
-		{Lowbit{Logits: 1, Per: PerRow}, false, false}, {Lowbit{Logits: 17, Per: PerRow}, false, false}, {Lowbit{Logits: 8}, false, true}, {Lowbit{Keys: 2}, true, false},
-		{Lowbit{Values: 16, CachePer: PerRow}, true, false}, {Lowbit{Values: 4, CachePer: PerHead}, true, true}, {Lowbit{Keys: 4, CachePer: PerTensor}, true, true},
-		{Lowbit{Keys: 1}, false, false}, {Lowbit{Values: 17}, false, false}, {Lowbit{CachePer: "page"}, false, false}, {Lowbit{CachePer: PerHead}, true, false},
+		{Lowbit{}, true, false}, {Lowbit{Logits: 2, Per: PerRow}, true, false},
+		{Lowbit{Logits: 16, Per: PerHead}, true, true}, {Lowbit{Logits: 8, Per: PerTensor}, true, true},
+		{Lowbit{Logits: 1, Per: PerRow}, false, false}, {Lowbit{Logits: 17, Per: PerRow}, false, false},
+		{Lowbit{Logits: 8}, false, true}, {Lowbit{Keys: 2}, true, false},
+		{Lowbit{Values: 16, CachePer: PerRow}, true, false}, {Lowbit{Values: 4, CachePer: PerHead}, true, true},
+		{Lowbit{Keys: 4, CachePer: PerTensor}, true, true},
+		{Lowbit{Keys: 1}, false, false}, {Lowbit{Values: 17}, false, false}, {Lowbit{CachePer: "page"}, false, false},
+		{Lowbit{CachePer: PerHead}, true, false},
 		{Lowbit{Logits: 8, Per: "page"}, false, true},
 	} {
 		if err := x.q.Check(); (err == nil) != x.good || x.q.Whole() != x.whole {
@@ -57,7 +62,8 @@ func TestQuantiseByDefinition(t *testing.T) {
 				top := 0.0
 				for j, v := range x {
 					sameRow, sameHead := j/(heads*head) == r, j%(heads*head)/head == h
-					if per == PerTensor || per == PerHead && sameHead || (per == PerRow || per == "") && sameRow && sameHead {
+					if per == PerTensor || per == PerHead && sameHead || (per == PerRow || per == "") &&
+						sameRow && sameHead {
 						top = max(top, math.Abs(v))
 					}
 				}
@@ -90,7 +96,8 @@ func TestParamParts(t *testing.T) {
 	for name, x := range map[string]struct {
 		byCol bool
 		runs  []Run
-	}{"whole": {}, "rows": {false, []Run{{2, 4}}}, "runs of rows": {false, []Run{{0, 1}, {3, 5}}}, "columns": {true, []Run{{5, 10}}}, "runs of columns": {true, []Run{{1, 3}, {6, 9}}}} {
+	}{"whole": {}, "rows": {false, []Run{{2, 4}}}, "runs of rows": {false, []Run{{0, 1}, {3, 5}}},
+		"columns": {true, []Run{{5, 10}}}, "runs of columns": {true, []Run{{1, 3}, {6, 9}}}} {
 		d := ref.New()
 		ps := NewParamSet()
 		first := ps.Add(Param{Name: "first", Kind: Matrix, Rows: 3, Cols: 5})
@@ -151,7 +158,8 @@ func TestParamParts(t *testing.T) {
 func TestGroups(t *testing.T) {
 	for _, emb := range []bool{false, true} {
 		for _, master := range []bool{false, true} {
-			for _, types := range []device.Types{{Act: tensor.F32, Stat: tensor.F32}, {Act: tensor.BF16, Stat: tensor.F32}} {
+			for _, types := range []device.Types{{Act: tensor.F32, Stat: tensor.F32},
+				{Act: tensor.BF16, Stat: tensor.F32}} {
 				d := ref.NewTypes(types)
 				ps := NewParamSet()
 				kinds := []Kind{Matrix, Embedding, Gain, Bias, LambdaKind, LambdaMatrix}

@@ -20,11 +20,15 @@ func TestDigits(t *testing.T) {
 	if err != nil || !sealed {
 		t.Fatalf("%s: %v", line, err)
 	}
-	if got.Step != r.Step || got.Total != r.Total || got.Loss != r.Loss || got.LR != r.LR || got.GradNorm != r.GradNorm || got.Percent != r.Percent || got.Time != r.Time || got.Tokens != r.Tokens || got.DataPos != r.DataPos ||
-		!slices.Equal(got.Lambda, r.Lambda) || !slices.Equal(got.Epochs, r.Epochs) || !slices.Equal(got.Groups, r.Groups) {
+	if got.Step != r.Step || got.Total != r.Total || got.Loss != r.Loss || got.LR != r.LR ||
+		got.GradNorm != r.GradNorm || got.Percent != r.Percent || got.Time != r.Time || got.Tokens != r.Tokens ||
+		got.DataPos != r.DataPos ||
+		!slices.Equal(got.Lambda, r.Lambda) || !slices.Equal(got.Epochs, r.Epochs) ||
+		!slices.Equal(got.Groups, r.Groups) {
 		t.Errorf("%s became %+v", line, got)
 	}
-	r.Loss, r.Lambda, r.Epochs, r.Groups = 1.23456789, []float64{0.12345678}, []float64{12.345678}, Groups{{"q", 0.0012345678}}
+	r.Loss, r.Lambda, r.Epochs, r.Groups = 1.23456789, []float64{0.12345678}, []float64{12.345678},
+		Groups{{"q", 0.0012345678}}
 	r.LossEMA, r.MFU = math.Inf(-1), math.Inf(1)
 	text := string(r.Append(nil))
 	for _, want := range []string{
@@ -71,7 +75,8 @@ func TestChecksumByHand(t *testing.T) {
 func TestAppendAfterOthers(t *testing.T) {
 	first, second := example(1), example(2)
 	b := second.Append(first.Append(nil))
-	if alone := string(second.Append(nil)); !strings.HasSuffix(string(b), alone) || strings.Count(string(b), "\n") != 2 {
+	if alone := string(second.Append(nil)); !strings.HasSuffix(string(b), alone) ||
+		strings.Count(string(b), "\n") != 2 {
 		t.Errorf("%s does not end with %s", b, alone)
 	}
 }

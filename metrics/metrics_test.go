@@ -17,9 +17,12 @@ import (
 
 // example is the row of a step.
 func example(step int) Row {
-	return Row{Step: step, Total: 100, Percent: float64(step), Loss: 3.25, LossEMA: 3.5, Valid: math.NaN(), GradNorm: 0.5, LR: 1e-3, TokS: 1000, StepMS: 16,
-		EvalS: math.NaN(), SaveS: 0.25, MFU: 0.5, MemGB: 1, Tokens: int64(step) << 32, Epoch: 0.5, Epochs: []float64{0.25, 1.5}, DataPos: int64(step) << 32, ETA: 9, Wall: 8,
-		Time: 1.7e9, LambdaMin: 0.25, LambdaMax: 0.75, Lambda: []float64{0.25, 0.5}, Warn: LossSpike | LambdaRange, Warnings: 2,
+	return Row{Step: step, Total: 100, Percent: float64(step), Loss: 3.25, LossEMA: 3.5, Valid: math.NaN(),
+		GradNorm: 0.5, LR: 1e-3, TokS: 1000, StepMS: 16,
+		EvalS: math.NaN(), SaveS: 0.25, MFU: 0.5, MemGB: 1, Tokens: int64(step) << 32, Epoch: 0.5,
+		Epochs: []float64{0.25, 1.5}, DataPos: int64(step) << 32, ETA: 9, Wall: 8,
+		Time: 1.7e9, LambdaMin: 0.25, LambdaMax: 0.75, Lambda: []float64{0.25, 0.5},
+		Warn: LossSpike | LambdaRange, Warnings: 2,
 		Groups: Groups{{"q1", 0.25}, {"lambda", 1e-3}}}
 }
 
@@ -121,7 +124,8 @@ func TestReadWarns(t *testing.T) {
 	}
 	var warned []string
 	rows, err := Read(path, func(s string) { warned = append(warned, s) })
-	if want := path + ": line 2: the checksum does not match; it is skipped"; err != nil || !slices.Equal(steps(rows), []int{1, 3}) || !slices.Equal(warned, []string{want}) {
+	if want := path + ": line 2: the checksum does not match; it is skipped"; err != nil ||
+		!slices.Equal(steps(rows), []int{1, 3}) || !slices.Equal(warned, []string{want}) {
 		t.Errorf("rows %v, %v, warned %q", steps(rows), err, warned)
 	}
 	if rows, err := Read(path, nil); err != nil || len(rows) != 2 {
@@ -148,7 +152,8 @@ func TestOpenKeepsWhatIsGood(t *testing.T) {
 	}
 	var kept []int
 	var warned []string
-	w, err := Open(vfs.OS{}, path, 7, func(r *Row) { kept = append(kept, r.Step) }, func(s string) { warned = append(warned, s) })
+	w, err := Open(vfs.OS{}, path, 7, func(r *Row) { kept = append(kept, r.Step) },
+		func(s string) { warned = append(warned, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +187,8 @@ func TestOldRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := Read(path, func(s string) { t.Error(s) })
-	if err != nil || len(rows) != 2 || rows[0].Tokens != 150000000 || !math.IsNaN(rows[0].Valid) || len(rows[0].Lambda) != 2 {
+	if err != nil || len(rows) != 2 || rows[0].Tokens != 150000000 || !math.IsNaN(rows[0].Valid) ||
+		len(rows[0].Lambda) != 2 {
 		t.Fatalf("%+v, %v", rows, err)
 	}
 	if err := os.WriteFile(path, append(b, old...), 0o644); err != nil { // its checksum must have been lost

@@ -91,7 +91,8 @@ func TestNamesOfBadLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said []string
-		if _, err := Read(path, func(s string) { said = append(said, s) }); err != nil || !slices.Equal(said, []string{path + ": " + want + "; it is skipped"}) {
+		if _, err := Read(path, func(s string) { said = append(said, s) }); err != nil ||
+			!slices.Equal(said, []string{path + ": " + want + "; it is skipped"}) {
 			t.Errorf("%v, said %q, want %q", err, said, want)
 		}
 	}
@@ -99,8 +100,10 @@ func TestNamesOfBadLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said []string // damage in between does not make checksums optional again
-	if rows, err := Read(path, func(s string) { said = append(said, s) }); err != nil || len(rows) != 2 || len(said) != 3 ||
-		!strings.Contains(said[1], "line 3: the checksum is missing") || !strings.Contains(said[2], "line 5: the checksum is missing") {
+	if rows, err := Read(path, func(s string) { said = append(said, s) }); err != nil || len(rows) != 2 ||
+		len(said) != 3 ||
+		!strings.Contains(said[1], "line 3: the checksum is missing") ||
+		!strings.Contains(said[2], "line 5: the checksum is missing") {
 		t.Errorf("%d rows, %v, said %q", len(rows), err, said)
 	}
 	if err := os.WriteFile(path, b, 0o666); err != nil {
@@ -112,7 +115,8 @@ func TestNamesOfBadLines(t *testing.T) {
 	}
 	defer f.Close()
 	for most, want := range map[int64]int{0: 0, 1: 1, int64(len(first)): 1, int64(len(first)) + 1: 2} {
-		if rows, next, _, err := Tail(f, 0, most); err != nil || len(rows) != want || next != int64(len(strings.Join(lines[:want], ""))) {
+		if rows, next, _, err := Tail(f, 0, most); err != nil || len(rows) != want ||
+			next != int64(len(strings.Join(lines[:want], ""))) {
 			t.Errorf("%d bytes: %d rows up to %d, %v; want %d", most, len(rows), next, err, want)
 		}
 	}

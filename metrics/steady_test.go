@@ -19,7 +19,8 @@ func TestSteady(t *testing.T) {
 		rows = append(rows, r)
 	}
 	s := Steady(rows)
-	if s.Steps != 100 || s.LossSpikes != 3 || s.GradSpikes != 1 || s.Largest != 20 || s.Middle != 1 || s.Late != 2.4 || s.LateNoise < 0.3 || s.LateNoise > 0.4 {
+	if s.Steps != 100 || s.LossSpikes != 3 || s.GradSpikes != 1 || s.Largest != 20 || s.Middle != 1 || s.Late != 2.4 ||
+		s.LateNoise < 0.3 || s.LateNoise > 0.4 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -28,7 +29,8 @@ func TestSteady(t *testing.T) {
 // zero have no noise.
 func TestSteadyOfFewRows(t *testing.T) {
 	for n, want := range map[int]Steadiness{
-		1: {Middle: 1, Late: 1}, 2: {Middle: 1, Late: 2}, 5: {Middle: 3, Late: 5}, 9: {Middle: 5, Late: 9}, 10: {Middle: 5, Late: 10},
+		1: {Middle: 1, Late: 1}, 2: {Middle: 1, Late: 2}, 5: {Middle: 3, Late: 5}, 9: {Middle: 5, Late: 9},
+		10: {Middle: 5, Late: 10},
 		11: {Middle: 5, Late: 10, LateNoise: 1. / 10}, 20: {Middle: 10, Late: 19, LateNoise: 1. / 19},
 		110: {Middle: 55, Late: 105, LateNoise: 8. / 105},
 	} {
@@ -69,21 +71,25 @@ func TestSteadyParts(t *testing.T) {
 			rows[i].GradNorm = float64(100 - i)
 		}
 	}
-	if got, want := Steady(rows), (Steadiness{Steps: 100, Middle: 5, Late: 5, LateNoise: 9. / 5, Largest: 30}); got != want {
+	if got, want := Steady(rows), (Steadiness{Steps: 100, Middle: 5, Late: 5, LateNoise: 9. / 5,
+		Largest: 30}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, x := range []struct {
 		warn          []Warning
 		losses, grads int
 	}{
-		{[]Warning{LossSpike, LossSpike, 0, LossSpike}, 2, 0}, {[]Warning{GradientSpike, LossSpike, GradientSpike | LossSpike}, 1, 2},
-		{[]Warning{LambdaRange, LambdaRange | LossSpike, LossSpike}, 1, 0}, {[]Warning{0, LossSpike | GradientSpike}, 1, 1},
+		{[]Warning{LossSpike, LossSpike, 0, LossSpike}, 2, 0},
+		{[]Warning{GradientSpike, LossSpike, GradientSpike | LossSpike}, 1, 2},
+		{[]Warning{LambdaRange, LambdaRange | LossSpike, LossSpike}, 1, 0},
+		{[]Warning{0, LossSpike | GradientSpike}, 1, 1},
 	} {
 		var list []Row
 		for i, w := range x.warn {
 			list = append(list, Row{Step: i + 1, Warn: w, GradNorm: 2})
 		}
-		if got := Steady(list); got.LossSpikes != x.losses || got.GradSpikes != x.grads || got.Middle != 2 || got.Late != 2 || got.LateNoise != 0 || got.Largest != 2 {
+		if got := Steady(list); got.LossSpikes != x.losses || got.GradSpikes != x.grads || got.Middle != 2 ||
+			got.Late != 2 || got.LateNoise != 0 || got.Largest != 2 {
 			t.Errorf("%v: %+v", x.warn, got)
 		}
 	}

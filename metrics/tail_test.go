@@ -183,11 +183,13 @@ func TestEveryFieldReturns(t *testing.T) {
 		r := example(1)
 		r.Lambda, r.Epochs = []float64{0.5, x}, []float64{x, 1}
 		line := r.Append(nil)
-		if got, _, err := parse(line[:len(line)-1]); err != nil || len(got.Lambda)+len(got.Epochs) != 0 || got.Loss != r.Loss {
+		if got, _, err := parse(line[:len(line)-1]); err != nil || len(got.Lambda)+len(got.Epochs) != 0 ||
+			got.Loss != r.Loss {
 			t.Errorf("%g: %+v, %v", x, got, err)
 		}
 	}
-	for _, bad := range []string{`{"step":1} {}`, `{"step":0}`, `{"step":-1}`, `{"step":1,"grad_groups":[1]}`, `{"step":1,"grad_groups":{"a":"b"}}`, `{"step":1,"warn":3}`, `{"step":1,"other":2}`} {
+	for _, bad := range []string{`{"step":1} {}`, `{"step":0}`, `{"step":-1}`, `{"step":1,"grad_groups":[1]}`,
+		`{"step":1,"grad_groups":{"a":"b"}}`, `{"step":1,"warn":3}`, `{"step":1,"other":2}`} {
 		if _, _, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%s passes", bad)
 		}

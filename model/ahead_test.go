@@ -83,7 +83,8 @@ func TestFollowEqualsSteps(t *testing.T) {
 		ids := []int32{4, 9}
 		for pos := range int32(steps) {
 			grow(fed, int(pos))
-			if err := fed.Run(Rows{IDs: ids, Slots: []int32{0, 1}, Pos: []int32{pos, pos}, Want: []int32{0, 1}}); err != nil {
+			if err := fed.Run(Rows{IDs: ids, Slots: []int32{0, 1}, Pos: []int32{pos, pos},
+				Want: []int32{0, 1}}); err != nil {
 				t.Fatal(err)
 			}
 			if err := fed.ReadBest(best); err != nil {
@@ -98,7 +99,8 @@ func TestFollowEqualsSteps(t *testing.T) {
 			t.Fatalf("%s: %d rows ahead of 2 slots", name, k.Ahead())
 		}
 		grow(k, 0)
-		if err := k.Run(Rows{IDs: []int32{4, 9}, Slots: []int32{0, 1}, Pos: []int32{0, 0}, Want: []int32{0, 1}}); err != nil {
+		if err := k.Run(Rows{IDs: []int32{4, 9}, Slots: []int32{0, 1}, Pos: []int32{0, 0},
+			Want: []int32{0, 1}}); err != nil {
 			t.Fatal(err)
 		}
 		k.FetchBest()
@@ -114,7 +116,8 @@ func TestFollowEqualsSteps(t *testing.T) {
 			}
 		}
 		d.fault = errors.New("lost")
-		if err := k.WaitBest(best); !errors.Is(err, d.fault) || !slices.Equal(best, want[steps-1]) || k.Fetching() != 0 {
+		if err := k.WaitBest(best); !errors.Is(err, d.fault) || !slices.Equal(best, want[steps-1]) ||
+			k.Fetching() != 0 {
 			t.Errorf("%s: the last step gives %v, want %v; %v", name, best, want[steps-1], err)
 		}
 		k.Free()

@@ -26,7 +26,8 @@ func BenchmarkBackprop(b *testing.B) {
 			}
 			m.Init(1)
 			n := r.Train.MicroBatch * r.Train.SeqLen
-			batch := &model.Batch{B: r.Train.MicroBatch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
+			batch := &model.Batch{B: r.Train.MicroBatch, T: r.Train.SeqLen, IDs: make([]int32, n),
+				Targets: make([]int32, n)}
 			g := rand.New(rand.NewPCG(1, 2))
 			for i := range batch.IDs {
 				batch.IDs[i], batch.Targets[i] = int32(g.IntN(r.Model.Vocab)), int32(g.IntN(r.Model.Vocab))

@@ -51,7 +51,8 @@ func (d bytewise) Types() device.Types {
 // many heads of which width they hold.
 func TestPagesFitTheHeads(t *testing.T) {
 	for _, a := range layer.Archs() {
-		config, err := Config{Arch: a.Name, Vocab: 19, Context: 16, Layers: 2, Dim: 8, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 8}.Complete()
+		config, err := Config{Arch: a.Name, Vocab: 19, Context: 16, Layers: 2, Dim: 8, Heads: 4, KVHeads: 2, HeadDim: 6,
+			FFN: 8}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,11 +63,14 @@ func TestPagesFitTheHeads(t *testing.T) {
 			bytes := 0
 			for l, x := range c.layers {
 				k, v := device.CacheCols(kv, groups*a.Keys, 6), device.CacheCols(kv, groups, 6*a.Values)
-				if x.K.Cols != k || x.V.Cols != v || x.K.Rows != 15 || x.V.Rows != 15 || x.K.Type != kv || x.V.Type != kv {
+				if x.K.Cols != k || x.V.Cols != v || x.K.Rows != 15 || x.V.Rows != 15 || x.K.Type != kv ||
+					x.V.Type != kv {
 					t.Errorf("%s, layer %d: keys %v, values %v; want %d and %d wide", a.Name, l, x.K, x.V, k, v)
 				}
-				if x.KHeads != groups*a.Keys || x.VHeads != groups || x.D != 6 || x.DV != 6*a.Values || x.PageSize != 3 {
-					t.Errorf("%s, layer %d: %d key heads of %d, %d value heads of %d", a.Name, l, x.KHeads, x.D, x.VHeads, x.DV)
+				if x.KHeads != groups*a.Keys || x.VHeads != groups || x.D != 6 || x.DV != 6*a.Values ||
+					x.PageSize != 3 {
+					t.Errorf("%s, layer %d: %d key heads of %d, %d value heads of %d", a.Name, l, x.KHeads, x.D,
+						x.VHeads, x.DV)
 				}
 				bytes += (k + v) * kv.Size()
 			}

@@ -30,7 +30,8 @@ func prompts(t *testing.T, d device.Device, c Config) (out []float32) {
 	r := rand.New(rand.NewPCG(1, 2))
 	at := [3]int32{}
 	for _, step := range [][][2]int{ // slot, rows
-		{{2, 1}}, {{0, 5}}, {{0, 1}, {2, 4}}, {{2, 1}, {0, 3}, {2, 2}}, {{0, 1}, {2, 1}}, {{0, 2}}, {{0, 1}, {2, 6}, {0, 1}},
+		{{2, 1}}, {{0, 5}}, {{0, 1}, {2, 4}}, {{2, 1}, {0, 3}, {2, 2}}, {{0, 1}, {2, 1}}, {{0, 2}},
+		{{0, 1}, {2, 6}, {0, 1}},
 	} {
 		var x Rows
 		for _, s := range step {
@@ -55,7 +56,8 @@ func TestChunksEqualRows(t *testing.T) {
 		want, got := prompts(t, ref.New(), c), prompts(t, together{ref.New()}, c)
 		for i := range want {
 			if !(math.Abs(float64(got[i]-want[i])) <= 1e-6) {
-				t.Fatalf("%s: logit %d of row %d is %g together, %g one by one", name, i%c.Vocab, i/c.Vocab, got[i], want[i])
+				t.Fatalf("%s: logit %d of row %d is %g together, %g one by one", name, i%c.Vocab, i/c.Vocab,
+					got[i], want[i])
 			}
 		}
 	}
@@ -94,7 +96,8 @@ func TestChunksThatPay(t *testing.T) {
 			slot, table, keys := x.rows.Slots[ch.From], make([]int32, 4), make([]int32, ch.Keys.Len())
 			device.ReadI32(m.dev, table, c.chunks.table.RowRange(i, i+1))
 			device.ReadI32(m.dev, keys, ch.Keys)
-			if !slices.Equal(table, []int32{int32(ch.From), int32(ch.To), x.rows.Pos[ch.From], slot}) || ch.Past != int(x.rows.Pos[ch.From]) || len(keys) != ch.Past+ch.To-ch.From {
+			if !slices.Equal(table, []int32{int32(ch.From), int32(ch.To), x.rows.Pos[ch.From], slot}) ||
+				ch.Past != int(x.rows.Pos[ch.From]) || len(keys) != ch.Past+ch.To-ch.From {
 				t.Errorf("chunk %d is %+v, in the table %v, with %d keys", i, ch, table, len(keys))
 			}
 			for pos, at := range keys {

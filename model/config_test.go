@@ -17,43 +17,47 @@ func TestConfigBounds(t *testing.T) {
 		set  func(c *Config)
 		want string // part of the error; empty: accepted
 	}{
-		"vocab 1":             {func(c *Config) { c.Vocab = 1 }, ""},
-		"vocab 0":             {func(c *Config) { c.Vocab = 0 }, "vocab"},
-		"context 1":           {func(c *Config) { c.Context = 1 }, ""},
-		"context 0":           {func(c *Config) { c.Context = 0 }, "context"},
-		"context at rope":     {func(c *Config) { c.Context = maxRope / c.HeadDim }, ""},
-		"context over rope":   {func(c *Config) { c.Context = maxRope/c.HeadDim + 1 }, "context"},
-		"head_dim over rope":  {func(c *Config) { c.HeadDim, c.Context = maxRope+2, 1 }, "head_dim"},
-		"head_dim 0":          {func(c *Config) { c.HeadDim = 0 }, "head_dim"},
-		"head_dim negative":   {func(c *Config) { c.HeadDim = -2 }, "head_dim"},
-		"layers 1":            {func(c *Config) { c.Layers = 1 }, ""},
-		"layers 0":            {func(c *Config) { c.Layers = 0 }, "layers"},
-		"layers most":         {func(c *Config) { c.Layers = maxLayers }, ""},
-		"layers over":         {func(c *Config) { c.Layers = maxLayers + 1 }, "layers"},
-		"ffn 1":               {func(c *Config) { c.FFN = 1 }, ""},
-		"ffn negative":        {func(c *Config) { c.FFN = -1 }, "ffn"},
-		"dim 0":               {func(c *Config) { c.Dim = 0 }, "dim"},
-		"dim negative":        {func(c *Config) { c.Dim = -8 }, "dim"},
-		"vocab times dim":     {func(c *Config) { c.Vocab, c.Dim, c.FFN = 1<<20, 1<<20, 1 }, ""},
-		"vocab times dim +":   {func(c *Config) { c.Vocab, c.Dim, c.FFN = 1<<20+1, 1<<20, 1 }, "vocab × dim"},
-		"vocab over":          {func(c *Config) { c.Vocab = 1<<31 + 1 }, "vocab × dim"},
-		"vocab most":          {func(c *Config) { c.Vocab = 1 << 31 }, ""},
-		"dim most":            {func(c *Config) { c.Vocab, c.Dim, c.FFN, c.Context = 1, 1<<31, 1, 1 }, ""},
-		"dim over":            {func(c *Config) { c.Vocab, c.Dim, c.FFN, c.Context = 1, 1<<31+2, 1, 1 }, "vocab × dim"},
-		"dim overflows":       {func(c *Config) { c.Dim, c.FFN = 1<<60, 16 }, "vocab × dim"},
-		"ffn overflows":       {func(c *Config) { c.FFN = 1 << 60 }, "ffn × dim"},
-		"context overflows":   {func(c *Config) { c.Context, c.HeadDim = 1<<60, 2 }, "context"},
-		"heads overflow":      {func(c *Config) { c.Heads, c.KVHeads = 1<<62, 2 }, "heads × head_dim"},
-		"ffn times dim +":     {func(c *Config) { c.FFN, c.Dim = 1<<20+1, 1<<20 }, "ffn × dim"},
-		"heads times dim +":   {func(c *Config) { c.Heads, c.KVHeads, c.HeadDim = 1<<31+2, 2, 2 }, "heads × head_dim"},
-		"context times dim +": {func(c *Config) { c.Context, c.Dim, c.HeadDim, c.FFN, c.Vocab = 1<<20, 1<<20+1, 2, 1, 1 }, "context × dim"},
-		"theta":               {func(c *Config) { c.RopeTheta = -1 }, "rope_theta"},
-		"norm_eps":            {func(c *Config) { c.NormEps = -1 }, "norm_eps"},
-		"head_norm_eps":       {func(c *Config) { c.HeadNormEps = -1 }, "head_norm_eps"},
-		"lambda_std":          {func(c *Config) { c.LambdaStd = -1 }, "lambda_std"},
-		"lambda_init":         {func(c *Config) { c.LambdaInit = "x" }, "lambda_init"},
-		"arch":                {func(c *Config) { c.Arch = "x" }, "arch"},
-		"rope type":           {func(c *Config) { c.RopeScaling = &RopeScaling{Type: "x", Factor: 2} }, "rope_scaling.type"},
+		"vocab 1":            {func(c *Config) { c.Vocab = 1 }, ""},
+		"vocab 0":            {func(c *Config) { c.Vocab = 0 }, "vocab"},
+		"context 1":          {func(c *Config) { c.Context = 1 }, ""},
+		"context 0":          {func(c *Config) { c.Context = 0 }, "context"},
+		"context at rope":    {func(c *Config) { c.Context = maxRope / c.HeadDim }, ""},
+		"context over rope":  {func(c *Config) { c.Context = maxRope/c.HeadDim + 1 }, "context"},
+		"head_dim over rope": {func(c *Config) { c.HeadDim, c.Context = maxRope+2, 1 }, "head_dim"},
+		"head_dim 0":         {func(c *Config) { c.HeadDim = 0 }, "head_dim"},
+		"head_dim negative":  {func(c *Config) { c.HeadDim = -2 }, "head_dim"},
+		"layers 1":           {func(c *Config) { c.Layers = 1 }, ""},
+		"layers 0":           {func(c *Config) { c.Layers = 0 }, "layers"},
+		"layers most":        {func(c *Config) { c.Layers = maxLayers }, ""},
+		"layers over":        {func(c *Config) { c.Layers = maxLayers + 1 }, "layers"},
+		"ffn 1":              {func(c *Config) { c.FFN = 1 }, ""},
+		"ffn negative":       {func(c *Config) { c.FFN = -1 }, "ffn"},
+		"dim 0":              {func(c *Config) { c.Dim = 0 }, "dim"},
+		"dim negative":       {func(c *Config) { c.Dim = -8 }, "dim"},
+		"vocab times dim":    {func(c *Config) { c.Vocab, c.Dim, c.FFN = 1<<20, 1<<20, 1 }, ""},
+		"vocab times dim +":  {func(c *Config) { c.Vocab, c.Dim, c.FFN = 1<<20+1, 1<<20, 1 }, "vocab × dim"},
+		"vocab over":         {func(c *Config) { c.Vocab = 1<<31 + 1 }, "vocab × dim"},
+		"vocab most":         {func(c *Config) { c.Vocab = 1 << 31 }, ""},
+		"dim most":           {func(c *Config) { c.Vocab, c.Dim, c.FFN, c.Context = 1, 1<<31, 1, 1 }, ""},
+		"dim over":           {func(c *Config) { c.Vocab, c.Dim, c.FFN, c.Context = 1, 1<<31+2, 1, 1 }, "vocab × dim"},
+		"dim overflows":      {func(c *Config) { c.Dim, c.FFN = 1<<60, 16 }, "vocab × dim"},
+		"ffn overflows":      {func(c *Config) { c.FFN = 1 << 60 }, "ffn × dim"},
+		"context overflows":  {func(c *Config) { c.Context, c.HeadDim = 1<<60, 2 }, "context"},
+		"heads overflow":     {func(c *Config) { c.Heads, c.KVHeads = 1<<62, 2 }, "heads × head_dim"},
+		"ffn times dim +":    {func(c *Config) { c.FFN, c.Dim = 1<<20+1, 1<<20 }, "ffn × dim"},
+		"heads times dim +":  {func(c *Config) { c.Heads, c.KVHeads, c.HeadDim = 1<<31+2, 2, 2 }, "heads × head_dim"},
+		"context times dim +": {func(c *Config) {
+			c.Context, c.Dim, c.HeadDim, c.FFN, c.Vocab = 1<<20, 1<<20+1, 2, 1,
+				1
+		}, "context × dim"},
+		"theta":         {func(c *Config) { c.RopeTheta = -1 }, "rope_theta"},
+		"norm_eps":      {func(c *Config) { c.NormEps = -1 }, "norm_eps"},
+		"head_norm_eps": {func(c *Config) { c.HeadNormEps = -1 }, "head_norm_eps"},
+		"lambda_std":    {func(c *Config) { c.LambdaStd = -1 }, "lambda_std"},
+		"lambda_init":   {func(c *Config) { c.LambdaInit = "x" }, "lambda_init"},
+		"arch":          {func(c *Config) { c.Arch = "x" }, "arch"},
+		"rope type": {func(c *Config) { c.RopeScaling = &RopeScaling{Type: "x", Factor: 2} },
+			"rope_scaling.type"},
 	} {
 		c := base
 		x.set(&c)
@@ -67,8 +71,9 @@ func TestConfigBounds(t *testing.T) {
 // Zeros that Complete would fill are checked as they are.
 func TestCheckZeros(t *testing.T) {
 	for want, set := range map[string]func(c *Config){
-		"": func(c *Config) { c.NormEps, c.HeadNormEps, c.LambdaStd = 0, 0, 0 }, "rope_theta = 0": func(c *Config) { c.RopeTheta = 0 },
-		"lambda_init": func(c *Config) { c.LambdaInit = "" }, "ffn: is 0": func(c *Config) { c.FFN = 0 },
+		"":               func(c *Config) { c.NormEps, c.HeadNormEps, c.LambdaStd = 0, 0, 0 },
+		"rope_theta = 0": func(c *Config) { c.RopeTheta = 0 },
+		"lambda_init":    func(c *Config) { c.LambdaInit = "" }, "ffn: is 0": func(c *Config) { c.FFN = 0 },
 	} {
 		c := configs(t)["diff/base"]
 		set(&c)
@@ -85,8 +90,9 @@ func TestDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := Config{Arch: a.Name, Vocab: 9, Context: 8, Layers: 1, Dim: 100, Heads: 4, HeadDim: 4, KVHeads: a.DefaultGroups(4), FFN: 288,
-			RopeTheta: 10000, NormEps: 1e-5, HeadNorm: a.HeadNorm, HeadNormEps: 1e-5, LambdaInit: "schedule", LambdaStd: 0.1}
+		want := Config{Arch: a.Name, Vocab: 9, Context: 8, Layers: 1, Dim: 100, Heads: 4, HeadDim: 4,
+			KVHeads: a.DefaultGroups(4), FFN: 288, RopeTheta: 10000, NormEps: 1e-5, HeadNorm: a.HeadNorm,
+			HeadNormEps: 1e-5, LambdaInit: "schedule", LambdaStd: 0.1}
 		if c != want {
 			t.Errorf("%+v, want %+v", c, want)
 		}
@@ -121,37 +127,43 @@ func TestRopeScaling(t *testing.T) {
 		"default": {&RopeScaling{Type: "default"}, plain, 1},
 		"dynamic": {&RopeScaling{Type: "dynamic", Factor: 4}, plain, 1},
 		"linear":  {&RopeScaling{Type: "linear", Factor: 4}, func(i int) float64 { return plain(i) / 4 }, 1},
-		"llama3": {&RopeScaling{Type: "llama3", Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalContext: 512}, func(i int) float64 {
-			switch wave := 2 * math.Pi / plain(i); {
-			case wave < 512./4:
-				return plain(i)
-			case wave > 512./1:
-				return plain(i) / 8
-			default:
-				s := (512/wave - 1) / (4 - 1)
-				return (1-s)*plain(i)/8 + s*plain(i)
-			}
-		}, 1},
+		"llama3": {&RopeScaling{Type: "llama3", Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalContext: 512},
+			func(i int) float64 {
+				switch wave := 2 * math.Pi / plain(i); {
+				case wave < 512./4:
+					return plain(i)
+				case wave > 512./1:
+					return plain(i) / 8
+				default:
+					s := (512/wave - 1) / (4 - 1)
+					return (1-s)*plain(i)/8 + s*plain(i)
+				}
+			}, 1},
 		"yarn": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048}, func(i int) float64 {
 			return blend(i, math.Floor(bound(32, 2048)), math.Ceil(bound(1, 2048)), 4)
 		}, 0.1*math.Log(4) + 1},
 		"yarn of the context": {&RopeScaling{Type: "yarn", Factor: 4, Truncate: &yes}, func(i int) float64 {
 			return blend(i, 0, math.Ceil(bound(1, 64)), 4) // the lower bound would be negative
 		}, 0.1*math.Log(4) + 1},
-		"yarn, not truncated": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, BetaFast: 16, BetaSlow: 2, Truncate: &no}, func(i int) float64 {
+		"yarn, not truncated": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, BetaFast: 16, BetaSlow: 2,
+			Truncate: &no}, func(i int) float64 {
 			return blend(i, bound(16, 2048), bound(2, 2048), 4)
 		}, 0.1*math.Log(4) + 1},
-		"yarn past the last dimension": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 1 << 31, BetaFast: 1e5}, func(i int) float64 {
-			return blend(i, math.Floor(bound(1e5, 1<<31)), 31, 4)
-		}, 0.1*math.Log(4) + 1},
+		"yarn past the last dimension": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 1 << 31, BetaFast: 1e5},
+			func(i int) float64 {
+				return blend(i, math.Floor(bound(1e5, 1<<31)), 31, 4)
+			}, 0.1*math.Log(4) + 1},
 		"yarn without a ramp": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 6}, func(i int) float64 {
 			return blend(i, 0, 0.001, 4) // both bounds are 0
 		}, 0.1*math.Log(4) + 1},
-		"yarn, long": {&RopeScaling{Type: "yarn", Factor: 1, OriginalContext: 1 << 40, BetaFast: 1e9, BetaSlow: 1e-30}, plain, 1},
-		"yarn with its factor": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, AttentionFactor: 1.5, MScale: 1, MScaleAllDim: 2}, func(i int) float64 {
+		"yarn, long": {&RopeScaling{Type: "yarn", Factor: 1, OriginalContext: 1 << 40, BetaFast: 1e9, BetaSlow: 1e-30},
+			plain, 1},
+		"yarn with its factor": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, AttentionFactor: 1.5,
+			MScale: 1, MScaleAllDim: 2}, func(i int) float64 {
 			return blend(i, math.Floor(bound(32, 2048)), math.Ceil(bound(1, 2048)), 4)
 		}, 1.5},
-		"yarn with two scales": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, MScale: 1, MScaleAllDim: 0.5}, func(i int) float64 {
+		"yarn with two scales": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, MScale: 1,
+			MScaleAllDim: 0.5}, func(i int) float64 {
 			return blend(i, math.Floor(bound(32, 2048)), math.Ceil(bound(1, 2048)), 4)
 		}, (0.1*math.Log(4) + 1) / (0.05*math.Log(4) + 1)},
 	} {
@@ -204,7 +216,8 @@ func TestFLOPs(t *testing.T) {
 		if x.arch == "diff2" || x.arch == "gda" {
 			groups = 1
 		}
-		c, err := Config{Arch: x.arch, Vocab: 10, Context: 16, Layers: 2, Dim: 8, Heads: heads, KVHeads: groups, HeadDim: 4, FFN: 12, TieEmbed: x.tied}.Complete()
+		c, err := Config{Arch: x.arch, Vocab: 10, Context: 16, Layers: 2, Dim: 8, Heads: heads, KVHeads: groups,
+			HeadDim: 4, FFN: 12, TieEmbed: x.tied}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +252,8 @@ func TestBiases(t *testing.T) {
 			c.Bias = bias
 			want, got := map[string]int{}, map[string]int{}
 			for _, p := range Table(c).List {
-				if name := strings.TrimSuffix(p.Name, "weight"); bias && (strings.HasSuffix(name, "attn.qkv.") || strings.HasSuffix(name, "attn.out.")) {
+				if name := strings.TrimSuffix(p.Name, "weight"); bias &&
+					(strings.HasSuffix(name, "attn.qkv.") || strings.HasSuffix(name, "attn.out.")) {
 					want[name+"bias"] = p.Rows
 				}
 				if p.Kind == layer.Bias || strings.HasSuffix(p.Name, "bias") {

@@ -22,11 +22,22 @@ func TestBatchBounds(t *testing.T) {
 		micro int
 		good  bool
 	}{
-		{Batch{B: 1, T: 16, IDs: ints(16, 18), Targets: ints(16, 18)}, 1, true}, {Batch{B: 1, T: 17, IDs: ints(17, 0)}, 1, false}, {Batch{B: 1, T: 1, IDs: ints(1, 19)}, 1, false}, {Batch{B: 1, T: 1, IDs: ints(1, -1)}, 1, false},
-		{Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, -1)}, 1, true}, {Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, -2)}, 1, false}, {Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, 19)}, 1, false},
-		{Batch{B: 1, T: 2, IDs: ints(2, 0), Targets: ints(1, 0)}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(2, 0), Targets: []int32{}}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(2, 0), Starts: ints(1, 0)}, 1, false},
-		{Batch{B: 1, T: 2, IDs: ints(2, 0), Starts: ints(2, 0)}, 1, true}, {Batch{B: -1, T: -2, IDs: ints(2, 0)}, 1, false}, {Batch{B: 0, T: 2}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(1, 0)}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(3, 0)}, 1, false}, {Batch{B: 2, T: 0}, 1, false},
-		{Batch{B: 4, T: 2, IDs: ints(8, 0)}, 2, true}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, 3, false}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, 0, false}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, -2, false}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, 8, false},
+		{Batch{B: 1, T: 16, IDs: ints(16, 18), Targets: ints(16, 18)}, 1, true},
+		{Batch{B: 1, T: 17, IDs: ints(17, 0)}, 1, false}, {Batch{B: 1, T: 1, IDs: ints(1, 19)}, 1, false},
+		{Batch{B: 1, T: 1, IDs: ints(1, -1)}, 1, false},
+		{Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, -1)}, 1, true},
+		{Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, -2)}, 1, false},
+		{Batch{B: 1, T: 1, IDs: ints(1, 0), Targets: ints(1, 19)}, 1, false},
+		{Batch{B: 1, T: 2, IDs: ints(2, 0), Targets: ints(1, 0)}, 1, false},
+		{Batch{B: 1, T: 2, IDs: ints(2, 0), Targets: []int32{}}, 1, false},
+		{Batch{B: 1, T: 2, IDs: ints(2, 0), Starts: ints(1, 0)}, 1, false},
+		{Batch{B: 1, T: 2, IDs: ints(2, 0), Starts: ints(2, 0)}, 1, true},
+		{Batch{B: -1, T: -2, IDs: ints(2, 0)}, 1, false}, {Batch{B: 0, T: 2}, 1, false},
+		{Batch{B: 1, T: 2, IDs: ints(1, 0)}, 1, false}, {Batch{B: 1, T: 2, IDs: ints(3, 0)}, 1, false},
+		{Batch{B: 2, T: 0}, 1, false},
+		{Batch{B: 4, T: 2, IDs: ints(8, 0)}, 2, true}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, 3, false},
+		{Batch{B: 4, T: 2, IDs: ints(8, 0)}, 0, false}, {Batch{B: 4, T: 2, IDs: ints(8, 0)}, -2, false},
+		{Batch{B: 4, T: 2, IDs: ints(8, 0)}, 8, false},
 	} {
 		var f Feed
 		if err := m.Put(&f, &x.b, x.micro); (err == nil) != x.good {
@@ -58,7 +69,8 @@ func (l *look) Attention(v layer.View) {
 func TestLambdasAreWhatHeadsUse(t *testing.T) {
 	for name, c := range configs(t) {
 		m := newModel(t, ref.New(), c)
-		for _, b := range []*Batch{{B: 2, T: 5, IDs: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}, {B: 1, T: 3, IDs: []int32{11, 12, 13}}} {
+		for _, b := range []*Batch{{B: 2, T: 5, IDs: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+			{B: 1, T: 3, IDs: []int32{11, 12, 13}}} {
 			var l look
 			if err := m.Look(b, &l, nil, nil); err != nil {
 				t.Fatal(err)
@@ -96,7 +108,8 @@ func TestLambdasAreWhatHeadsUse(t *testing.T) {
 		}
 		want := m.Lambdas(nil)
 		var f Feed
-		if err := m.Put(&f, &Batch{B: 2, T: 5, IDs: []int32{6, 7, 8, 9, 10, 1, 2, 3, 4, 5}, Targets: make([]int32, 10)}, 1); err != nil {
+		if err := m.Put(&f, &Batch{B: 2, T: 5, IDs: []int32{6, 7, 8, 9, 10, 1, 2, 3, 4, 5}, Targets: make([]int32, 10)},
+			1); err != nil {
 			t.Fatal(err)
 		}
 		m.Gradient(&f, 1, nil)
@@ -111,7 +124,8 @@ func TestLambdasAreWhatHeadsUse(t *testing.T) {
 // Ranks hold equal parts of what is split and all of the rest; the part's shapes are those of its configuration.
 func TestPartCount(t *testing.T) {
 	for _, a := range layer.Archs() {
-		c, err := Config{Arch: a.Name, Vocab: 24, Context: 16, Layers: 2, Dim: 12, Heads: 4, KVHeads: 4, HeadDim: 4, FFN: 20}.Complete()
+		c, err := Config{Arch: a.Name, Vocab: 24, Context: 16, Layers: 2, Dim: 12, Heads: 4, KVHeads: 4, HeadDim: 4,
+			FFN: 20}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,18 +142,23 @@ func TestPartCount(t *testing.T) {
 					want += n
 				}
 			}
-			if got := c.PartCount(parts); got != want || parts == 1 && got != Table(c).Count() || parts > 1 && got >= Table(c).Count() {
+			if got := c.PartCount(parts); got != want || parts == 1 && got != Table(c).Count() || parts > 1 &&
+				got >= Table(c).Count() {
 				t.Errorf("%s by %d: %d scalars, want %d of %d", a.Name, parts, got, want, Table(c).Count())
 			}
 			part := c.PartOf(parts)
-			if part.Heads != 4/parts || part.KVHeads != 4/parts || part.FFN != 20/parts || part.Dim != 12 || part.Vocab != 24 {
+			if part.Heads != 4/parts || part.KVHeads != 4/parts || part.FFN != 20/parts || part.Dim != 12 ||
+				part.Vocab != 24 {
 				t.Errorf("%s by %d: %+v", a.Name, parts, part)
 			}
 		}
 	}
 	c := configs(t)["diff/base"]
 	c.Heads, c.KVHeads, c.FFN, c.Vocab = 4, 4, 20, 24
-	for field, change := range map[string]func(c *Config){"heads": func(c *Config) { c.Heads = 3 }, "kv_heads": func(c *Config) { c.KVHeads = 1 }, "ffn = 21; a multiple such as 22": func(c *Config) { c.FFN = 21 }, "vocab = 19; a multiple such as 20": func(c *Config) { c.Vocab = 19 }} {
+	for field, change := range map[string]func(c *Config){"heads": func(c *Config) { c.Heads = 3 },
+		"kv_heads":                          func(c *Config) { c.KVHeads = 1 },
+		"ffn = 21; a multiple such as 22":   func(c *Config) { c.FFN = 21 },
+		"vocab = 19; a multiple such as 20": func(c *Config) { c.Vocab = 19 }} {
 		x := c
 		change(&x)
 		if err := x.CheckSplit(2); err == nil || !strings.Contains(err.Error(), field) || x.CheckSplit(1) != nil {
@@ -159,9 +178,13 @@ func TestJoin(t *testing.T) {
 		list []tensor.Tensor
 		want [][2]int // offset, columns
 	}{
-		{[]tensor.Tensor{at(a, 0, 10), at(a, 10, 5)}, [][2]int{{0, 15}}}, {[]tensor.Tensor{at(a, 0, 10), at(a, 128, 5)}, [][2]int{{0, 133}}}, {[]tensor.Tensor{at(a, 0, 10), at(a, 137, 5)}, [][2]int{{0, 142}}},
-		{[]tensor.Tensor{at(a, 0, 10), at(a, 138, 5)}, [][2]int{{0, 10}, {138, 5}}}, {[]tensor.Tensor{at(a, 0, 10), at(b, 10, 5)}, [][2]int{{0, 10}, {10, 5}}},
-		{[]tensor.Tensor{at(a, 20, 10), at(a, 0, 5)}, [][2]int{{20, 10}, {0, 5}}}, {[]tensor.Tensor{at(a, 0, 1), at(a, 1, 1), at(a, 2, 1)}, [][2]int{{0, 3}}},
+		{[]tensor.Tensor{at(a, 0, 10), at(a, 10, 5)}, [][2]int{{0, 15}}},
+		{[]tensor.Tensor{at(a, 0, 10), at(a, 128, 5)}, [][2]int{{0, 133}}},
+		{[]tensor.Tensor{at(a, 0, 10), at(a, 137, 5)}, [][2]int{{0, 142}}},
+		{[]tensor.Tensor{at(a, 0, 10), at(a, 138, 5)}, [][2]int{{0, 10}, {138, 5}}},
+		{[]tensor.Tensor{at(a, 0, 10), at(b, 10, 5)}, [][2]int{{0, 10}, {10, 5}}},
+		{[]tensor.Tensor{at(a, 20, 10), at(a, 0, 5)}, [][2]int{{20, 10}, {0, 5}}},
+		{[]tensor.Tensor{at(a, 0, 1), at(a, 1, 1), at(a, 2, 1)}, [][2]int{{0, 3}}},
 	} {
 		var got []tensor.Tensor
 		for _, x := range c.list {
@@ -195,7 +218,8 @@ func TestEachMessageFails(t *testing.T) {
 		cache.Commit() // 2
 		var errs []error
 		for pos := range int32(4) { // 3 to 6
-			errs = append(errs, cache.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{pos}, Want: []int32{0}}))
+			errs = append(errs, cache.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{pos},
+				Want: []int32{0}}))
 		}
 		for i, err := range errs {
 			if want := i+3 >= fail; errors.Is(err, lost) != want {
@@ -225,7 +249,8 @@ func TestHostAttentionIsolates(t *testing.T) {
 		}
 		if a, _ := layer.LookupArch(c.Arch); a.Maps == 2 {
 			changes["averaged"] = func() error {
-				return errors.Join(m.SetLowbit(layer.Lowbit{}), m.Intervene(layer.Intervention{Second: layer.SecondAveraged}))
+				return errors.Join(m.SetLowbit(layer.Lowbit{}),
+					m.Intervene(layer.Intervention{Second: layer.SecondAveraged}))
 			}
 		}
 		for what, change := range changes {
@@ -234,7 +259,8 @@ func TestHostAttentionIsolates(t *testing.T) {
 			}
 			score := func(from, to int, starts []int32) []float32 {
 				t.Helper()
-				if err := m.Score(&Batch{B: 1, T: to - from, IDs: ids[from:to], Targets: targets[from:to], Starts: starts}); err != nil {
+				if err := m.Score(&Batch{B: 1, T: to - from, IDs: ids[from:to], Targets: targets[from:to],
+					Starts: starts}); err != nil {
 					t.Fatal(err)
 				}
 				out := make([]float32, to-from)

@@ -27,11 +27,13 @@ func TestPositionsAfterOtherRows(t *testing.T) {
 			return y
 		}
 		want, long := score(m, 2, 4), score(other, 1, 8)
-		if !slices.Equal(score(m, 1, 8), long) || !slices.Equal(score(other, 2, 4), want) || !slices.Equal(score(m, 2, 4), want) {
+		if !slices.Equal(score(m, 1, 8), long) || !slices.Equal(score(other, 2, 4), want) ||
+			!slices.Equal(score(m, 2, 4), want) {
 			t.Errorf("%s: other losses after a batch of another shape", name)
 		}
 		for _, pos := range [][]int32{{0, 1}, {2, 3}} { // two rows of which one is wanted take the model's own feed
-			if err := cache.Step(Rows{IDs: []int32{1, 2}, Slots: []int32{0, 0}, Pos: pos, Want: []int32{1}}, make([]float32, c.Vocab)); err != nil {
+			if err := cache.Step(Rows{IDs: []int32{1, 2}, Slots: []int32{0, 0}, Pos: pos, Want: []int32{1}},
+				make([]float32, c.Vocab)); err != nil {
 				t.Fatal(err)
 			}
 		}

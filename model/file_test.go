@@ -55,13 +55,15 @@ func TestSaveLoad(t *testing.T) {
 	for want, o := range map[string]Config{"is missing": other, "has shape": wide} {
 		m := newModel(t, ref.New(), o)
 		was := values(m)
-		if err := m.Load(open(t, b.Bytes())); err == nil || !strings.Contains(err.Error(), want) || !slices.Equal(values(m), was) {
+		if err := m.Load(open(t, b.Bytes())); err == nil || !strings.Contains(err.Error(), want) ||
+			!slices.Equal(values(m), was) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 	fewer := c
 	fewer.Layers--
-	if err := newModel(t, ref.New(), fewer).Load(open(t, b.Bytes())); err == nil || !strings.Contains(err.Error(), "is not a parameter") {
+	if err := newModel(t, ref.New(), fewer).Load(open(t, b.Bytes())); err == nil ||
+		!strings.Contains(err.Error(), "is not a parameter") {
 		t.Errorf("a tensor too many: %v", err)
 	}
 	if err := to.Load(open(t, b.Bytes())); err != nil {
@@ -135,7 +137,9 @@ func TestLeadAndObey(t *testing.T) {
 			}
 		}
 	}
-	for _, words := range [][]int32{{wordStep, 2, 0, 0, 0, 0}, {wordStep, -1, 0, 0, 0, 0}, {wordCache, 1, 1, 1}, {9, 0}, {wordStep, 0, -1, 0, 1, 0, 1}, {wordStep, 0, 1, 0, 1, 0}, {wordStep, 0, 0, 99}, append([]int32{wordStep, 0, 0, 5}, step[4:]...)} {
+	for _, words := range [][]int32{{wordStep, 2, 0, 0, 0, 0}, {wordStep, -1, 0, 0, 0, 0}, {wordCache, 1, 1, 1}, {9, 0},
+		{wordStep, 0, -1, 0, 1, 0, 1}, {wordStep, 0, 1, 0, 1, 0}, {wordStep, 0, 0, 99},
+		append([]int32{wordStep, 0, 0, 5}, step[4:]...)} {
 		if other.Obey(words) == nil {
 			t.Errorf("%v is obeyed", words)
 		}
@@ -149,7 +153,8 @@ func TestLeadAndObey(t *testing.T) {
 	}
 	fails = true
 	for range 2 {
-		if err := second.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{0}, Want: []int32{0}}); !errors.Is(err, lost) {
+		if err := second.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{0},
+			Want: []int32{0}}); !errors.Is(err, lost) {
 			t.Errorf("words that were not sent: %v", err)
 		}
 		fails = false // what others missed they can never make up
@@ -194,7 +199,8 @@ func TestRowBounds(t *testing.T) {
 	short.Assign(0, 0, 0)
 	short.Assign(0, 1, 1)
 	for pos, want := range map[int32]bool{3: true, 4: false} {
-		if err := short.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{pos}, Want: []int32{0}}); (err == nil) != want {
+		if err := short.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{pos},
+			Want: []int32{0}}); (err == nil) != want {
 			t.Errorf("position %d of 4: %v", pos, err)
 		}
 	}

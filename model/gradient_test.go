@@ -15,7 +15,8 @@ import (
 
 // groupOf is the group of a parameter by its name; empty for a bias, qkv for what is several.
 func groupOf(name string) string {
-	for _, x := range [][2]string{{"bias", ""}, {"norm", "norm"}, {"lambda", "lambda"}, {"qkv", "qkv"}, {"attn.out", "o"}, {"mlp", "mlp"}} {
+	for _, x := range [][2]string{{"bias", ""}, {"norm", "norm"}, {"lambda", "lambda"}, {"qkv", "qkv"},
+		{"attn.out", "o"}, {"mlp", "mlp"}} {
 		if strings.Contains(name, x[0]) {
 			return x[1]
 		}

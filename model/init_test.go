@@ -17,8 +17,8 @@ import (
 func TestInitStatistics(t *testing.T) {
 	for _, residual := range []bool{false, true} {
 		for _, a := range layer.Archs() {
-			c, err := Config{Arch: a.Name, Vocab: 300, Context: 16, Layers: 3, Dim: 96, Heads: 4, HeadDim: 16, FFN: 160, Bias: true,
-				InitResidual: residual}.Complete()
+			c, err := Config{Arch: a.Name, Vocab: 300, Context: 16, Layers: 3, Dim: 96, Heads: 4, HeadDim: 16,
+				FFN: 160, Bias: true, InitResidual: residual}.Complete()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,13 +36,16 @@ func TestInitStatistics(t *testing.T) {
 					wantDev = 0.1
 				default:
 					wantDev = 1 / math.Sqrt(3*float64(p.Cols))
-					if residual && (strings.HasSuffix(p.Name, "attn.out.weight") || strings.HasSuffix(p.Name, "mlp.down.weight")) {
+					if residual && (strings.HasSuffix(p.Name, "attn.out.weight") ||
+						strings.HasSuffix(p.Name, "mlp.down.weight")) {
 						wantDev /= math.Sqrt(2 * float64(c.Layers))
 					}
 				}
 				within := 6 / math.Sqrt(float64(p.Rows*p.Cols)) // of the deviation: six standard errors
-				if !(math.Abs(mean-wantMean) <= within*wantDev+1e-12) || !(math.Abs(dev-wantDev) <= within*wantDev+1e-12) {
-					t.Errorf("%s, residual %v: %s has mean %.4g and deviation %.4g, want %.4g and %.4g", a.Name, residual, p.Name, mean, dev, wantMean, wantDev)
+				if !(math.Abs(mean-wantMean) <= within*wantDev+1e-12) ||
+					!(math.Abs(dev-wantDev) <= within*wantDev+1e-12) {
+					t.Errorf("%s, residual %v: %s has mean %.4g and deviation %.4g, want %.4g and %.4g", a.Name,
+						residual, p.Name, mean, dev, wantMean, wantDev)
 				}
 			}
 		}
@@ -99,7 +102,8 @@ func TestYarnTemperature(t *testing.T) {
 		{RopeScaling{Factor: 1}, 1},
 		{RopeScaling{Factor: 40, MScale: 1, MScaleAllDim: 1}, 1},
 		{RopeScaling{Factor: 40, MScale: 0.707, MScaleAllDim: 1}, 1.2608032110815263 / 1.3688879454113936},
-		{RopeScaling{Factor: 40, MScale: 0.707}, 1.3688879454113936}, {RopeScaling{Factor: 40, MScaleAllDim: 0.707}, 1.3688879454113936}, // one scale alone counts for nothing
+		{RopeScaling{Factor: 40, MScale: 0.707}, 1.3688879454113936},
+		{RopeScaling{Factor: 40, MScaleAllDim: 0.707}, 1.3688879454113936}, // one scale alone counts for nothing
 		{RopeScaling{Factor: 4, AttentionFactor: 0.7}, 0.7},
 	} {
 		if got := yarnTemperature(&c.s); !(math.Abs(got-c.want) <= 1e-6) {

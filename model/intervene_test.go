@@ -46,8 +46,9 @@ func TestInterventionsCombine(t *testing.T) {
 		others = append(others, h)
 	}
 	for name, c := range map[string]struct{ many, one []layer.Intervention }{
-		"factors":          {[]layer.Intervention{lambda(0.5), lambda(0.5)}, []layer.Intervention{lambda(0.25)}},
-		"factors of heads": {[]layer.Intervention{lambda(0.5), lambda(4, 1)}, []layer.Intervention{lambda(2, 1), lambda(0.5, others...)}},
+		"factors": {[]layer.Intervention{lambda(0.5), lambda(0.5)}, []layer.Intervention{lambda(0.25)}},
+		"factors of heads": {[]layer.Intervention{lambda(0.5), lambda(4, 1)},
+			[]layer.Intervention{lambda(2, 1), lambda(0.5, others...)}},
 		"maps": {[]layer.Intervention{second(layer.SecondAveraged, 0), second(layer.SecondShuffled, 3)},
 			[]layer.Intervention{second(layer.SecondShuffled, 3)}},
 		"knocked out": {[]layer.Intervention{knock, lambda(0.5)}, []layer.Intervention{lambda(0.5), knock}},
@@ -69,14 +70,16 @@ func TestInterventionUnchanged(t *testing.T) {
 			plain := intervened(t, m, ids)
 			nothing := []layer.Intervention{{}}
 			if a.Maps == 2 {
-				nothing = append(nothing, layer.Intervention{Lambda: factor(1)}, layer.Intervention{Lambda: factor(1), Layers: []int{1}, Heads: []int{0}})
+				nothing = append(nothing, layer.Intervention{Lambda: factor(1)},
+					layer.Intervention{Lambda: factor(1), Layers: []int{1}, Heads: []int{0}})
 			}
 			for _, v := range nothing {
 				if got := intervened(t, m, ids, v); !slices.Equal(got, plain) {
 					t.Errorf("%s on %s: %v changes the logits", a.Name, d.Name(), v)
 				}
 			}
-			if got := intervened(t, m, ids, layer.Intervention{Knockout: true, Heads: []int{1}}); slices.Equal(got, plain) {
+			if got := intervened(t, m, ids, layer.Intervention{Knockout: true, Heads: []int{1}}); slices.Equal(got,
+				plain) {
 				t.Errorf("%s on %s: a knocked-out head changes nothing", a.Name, d.Name())
 			}
 			if got := intervened(t, m, ids); !slices.Equal(got, plain) {
@@ -92,7 +95,8 @@ func interveneModel(t *testing.T, d device.Device, arch string) (*model.Model, [
 
 func pairedModel(t *testing.T, d device.Device, arch string, pairing layer.Pairing) (*model.Model, []int32) {
 	t.Helper()
-	c := model.Config{Arch: arch, Vocab: 50, Context: 24, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8, Pairing: pairing}
+	c := model.Config{Arch: arch, Vocab: 50, Context: 24, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8,
+		Pairing: pairing}
 	return modeltest.New(t, d, c, layer.Memory{}, 5), randomIDs(20, 50)
 }
 
@@ -110,8 +114,10 @@ func every(a *layer.Arch) []layer.Intervention {
 	list := []layer.Intervention{{Knockout: true}, {Knockout: true, Layers: []int{1}, Heads: []int{0, 3}}}
 	if a.Maps == 2 {
 		list = append(list,
-			layer.Intervention{Lambda: factor(0)}, layer.Intervention{Lambda: factor(1.5), Layers: []int{0}, Heads: []int{2}},
-			layer.Intervention{Second: layer.SecondShuffled, Seed: 3}, layer.Intervention{Second: layer.SecondAveraged, Heads: []int{1}},
+			layer.Intervention{Lambda: factor(0)},
+			layer.Intervention{Lambda: factor(1.5), Layers: []int{0}, Heads: []int{2}},
+			layer.Intervention{Second: layer.SecondShuffled, Seed: 3},
+			layer.Intervention{Second: layer.SecondAveraged, Heads: []int{1}},
 			layer.Intervention{Second: layer.SecondAveraged, Lambda: factor(0.5), Layers: []int{1}})
 	}
 	return list
@@ -181,7 +187,8 @@ func (r *recompute) Attention(v layer.View) {
 			want, context := r.head(v, rows, values, h, t)
 			for c := range want {
 				if d := math.Abs(raw[(t*s.Heads+h)*s.DV+c] - context[c]); r.plain && d > 1e-9 {
-					r.t.Fatalf("%s: the context of layer %d head %d row %d is %g away from its maps", r.what, v.Layer, h, t, d)
+					r.t.Fatalf("%s: the context of layer %d head %d row %d is %g away from its maps", r.what,
+						v.Layer, h, t, d)
 				}
 				if d := math.Abs(got[(t*s.Heads+h)*s.DV+c] - want[c]); d > 1e-9 {
 					r.t.Fatalf("%s: layer %d head %d row %d is %g away from its maps", r.what, v.Layer, h, t, d)
@@ -293,10 +300,12 @@ func TestInterventionMeaning(t *testing.T) {
 			t.Errorf("%s: half of λ = %g is %g", arch, plain.lam, half.lam)
 		}
 		mean := read(layer.Intervention{Second: layer.SecondAveraged})
-		one, same, two := read(layer.Intervention{Second: layer.SecondShuffled, Seed: 1}), read(layer.Intervention{Second: layer.SecondShuffled, Seed: 1}),
+		one, same, two := read(layer.Intervention{Second: layer.SecondShuffled, Seed: 1}),
+			read(layer.Intervention{Second: layer.SecondShuffled, Seed: 1}),
 			read(layer.Intervention{Second: layer.SecondShuffled, Seed: 2})
 		last := len(ids) - 1
-		if slices.Equal(one.rows[last], plain.rows[last]) || slices.Equal(one.rows[last], two.rows[last]) || !slices.Equal(one.rows[last], same.rows[last]) {
+		if slices.Equal(one.rows[last], plain.rows[last]) || slices.Equal(one.rows[last], two.rows[last]) ||
+			!slices.Equal(one.rows[last], same.rows[last]) {
 			t.Errorf("%s: the order does not follow the seed", arch)
 		}
 		for i := range ids {
@@ -320,7 +329,8 @@ func TestInterventionRefuses(t *testing.T) {
 			t.Errorf("%v: no error of a Transformer", v)
 		}
 	}
-	for _, v := range []layer.Intervention{{Layers: []int{2}}, {Heads: []int{-1}}, {Heads: []int{4}}, {Second: "swapped"}, {Lambda: factor(math.NaN())}} {
+	for _, v := range []layer.Intervention{{Layers: []int{2}}, {Heads: []int{-1}}, {Heads: []int{4}},
+		{Second: "swapped"}, {Lambda: factor(math.NaN())}} {
 		if diff.Intervene(v) == nil {
 			t.Errorf("%v: no error", v)
 		}
@@ -328,13 +338,15 @@ func TestInterventionRefuses(t *testing.T) {
 }
 
 func TestParseIntervention(t *testing.T) {
-	for _, s := range []string{"nothing", "lambda=0", "lambda=0.5+second=shuffled:7@L2", "second=averaged@L1.3@H2", "knockout@H4", "lambda=2@H1.2"} {
+	for _, s := range []string{"nothing", "lambda=0", "lambda=0.5+second=shuffled:7@L2", "second=averaged@L1.3@H2",
+		"knockout@H4", "lambda=2@H1.2"} {
 		v, err := layer.ParseIntervention(s)
 		if err != nil || v.String() != s {
 			t.Errorf("%q is read as %q, %v", s, v, err)
 		}
 	}
-	for _, s := range []string{"", "lambda", "lambda=x", "second=shuffled:x", "knockout=1", "lambda=1@", "lambda=1@L0", "lambda=1@2", "knockout@L", "drop"} {
+	for _, s := range []string{"", "lambda", "lambda=x", "second=shuffled:x", "knockout=1", "lambda=1@", "lambda=1@L0",
+		"lambda=1@2", "knockout@L", "drop"} {
 		if v, err := layer.ParseIntervention(s); err == nil {
 			t.Errorf("%q is read as %q", s, v)
 		}

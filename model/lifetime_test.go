@@ -60,12 +60,15 @@ func use(t *testing.T, m *Model) {
 // Whatever a model, its caches, feeds, twins and readers allocate on a device they free, once, on every kind of device.
 func TestEverythingIsFreed(t *testing.T) {
 	for name, c := range configs(t) {
-		if kind := path.Base(name); kind != "base" && kind != "tied" && kind != "lambda-none" && kind != "pairs-across" {
+		if kind := path.Base(name); kind != "base" && kind != "tied" && kind != "lambda-none" &&
+			kind != "pairs-across" {
 			continue // holds what base holds
 		}
 		for kind, wrap := range map[string]func(d device.Device) device.Device{
-			"plain": func(d device.Device) device.Device { return d }, "chunks": func(d device.Device) device.Device { return together{d} },
-			"ahead": func(d device.Device) device.Device { return &forward{Device: d} }, "records": func(d device.Device) device.Device { return &replays{Device: d} },
+			"plain":   func(d device.Device) device.Device { return d },
+			"chunks":  func(d device.Device) device.Device { return together{d} },
+			"ahead":   func(d device.Device) device.Device { return &forward{Device: d} },
+			"records": func(d device.Device) device.Device { return &replays{Device: d} },
 		} {
 			d := &meagre{Device: ref.New(), left: math.MaxInt}
 			used := wrap(d)
@@ -73,7 +76,8 @@ func TestEverythingIsFreed(t *testing.T) {
 			held := d.live
 			use(t, m)
 			if d.live < held {
-				t.Errorf("%s, %s: %d allocations, %d before the passes: something was freed twice", name, kind, d.live, held)
+				t.Errorf("%s, %s: %d allocations, %d before the passes: something was freed twice", name,
+					kind, d.live, held)
 			}
 			if m.Free(); d.live != 0 {
 				t.Errorf("%s, %s: %d allocations are left", name, kind, d.live)
@@ -172,7 +176,10 @@ func TestRecordingsForgetChanges(t *testing.T) {
 		{"nothing", func(*Model) error { return nil }, false, false},
 		{"an empty list", func(m *Model) error { return m.Intervene() }, true, false},
 		{"a factor of λ", func(m *Model) error { return m.Intervene(layer.Intervention{Lambda: &half}) }, true, true},
-		{"a factor in the last layer", func(m *Model) error { return m.Intervene(layer.Intervention{Lambda: &half, Layers: []int{1}}) }, true, true},
+		{"a factor in the last layer", func(m *Model) error {
+			return m.Intervene(layer.Intervention{Lambda: &half,
+				Layers: []int{1}})
+		}, true, true},
 		{"exact", func(m *Model) error { return m.SetLowbit(layer.Lowbit{}) }, true, false},
 		{"few bits", func(m *Model) error { return m.SetLowbit(layer.Lowbit{Keys: 4}) }, true, true},
 		{"the same memory", func(m *Model) error { m.Recompute(m.recompute); return nil }, false, false},
@@ -189,7 +196,8 @@ func TestRecordingsForgetChanges(t *testing.T) {
 			t.Helper()
 			before := d.launches
 			for range 4 {
-				if err := cache.Run(Rows{IDs: []int32{3}, Slots: []int32{1}, Pos: []int32{pos}, Want: []int32{0}}); err != nil {
+				if err := cache.Run(Rows{IDs: []int32{3}, Slots: []int32{1}, Pos: []int32{pos},
+					Want: []int32{0}}); err != nil {
 					t.Fatal(err)
 				}
 				pos++
@@ -243,14 +251,16 @@ func TestPassesStayOnTheDevice(t *testing.T) {
 			m.Gradient(&f, 1, nil) // what is constant is written once
 			d.reads, d.writes = 0, 0
 			if m.Gradient(&f, 1, nil); d.reads+d.writes != 0 || m.ByHost() {
-				t.Errorf("%s, recomputing %s: %d reads and %d writes of the host in a pass; ByHost is %v", name, how, d.reads, d.writes, m.ByHost())
+				t.Errorf("%s, recomputing %s: %d reads and %d writes of the host in a pass; ByHost is %v", name, how,
+					d.reads, d.writes, m.ByHost())
 			}
 			cache := m.NewCache(8, 2, 2, 8)
 			for i := range 8 {
 				cache.Assign(1, i, int32(i))
 			}
 			for pos := range int32(3) {
-				if err := cache.Run(Rows{IDs: []int32{3}, Slots: []int32{1}, Pos: []int32{pos}, Want: []int32{0}}); err != nil || d.reads != 0 {
+				if err := cache.Run(Rows{IDs: []int32{3}, Slots: []int32{1}, Pos: []int32{pos},
+					Want: []int32{0}}); err != nil || d.reads != 0 {
 					t.Fatalf("%s: %d reads of a decoding step, %v", name, d.reads, err)
 				}
 			}

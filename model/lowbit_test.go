@@ -68,7 +68,8 @@ func TestLowbit(t *testing.T) {
 func TestLowbitCached(t *testing.T) {
 	for _, a := range layer.Archs() {
 		m, ids := lowbitModel(t, a.Name)
-		for _, q := range []layer.Lowbit{{Logits: 4, Per: layer.PerRow}, {Keys: 4, Values: 4}, {Logits: 5, Per: layer.PerRow, Keys: 6}, {Values: 3}} {
+		for _, q := range []layer.Lowbit{{Logits: 4, Per: layer.PerRow}, {Keys: 4, Values: 4},
+			{Logits: 5, Per: layer.PerRow, Keys: 6}, {Values: 3}} {
 			want := lowbitLogits(t, m, q, ids)
 			c := m.NewCache(16, 4, 2, 8)
 			for i := range 8 {
@@ -96,7 +97,8 @@ func TestLowbitCached(t *testing.T) {
 
 func TestLowbitRefuses(t *testing.T) {
 	m, _ := lowbitModel(t, "diff")
-	for _, q := range []layer.Lowbit{{Logits: 1, Per: layer.PerRow}, {Keys: 17}, {Values: 1}, {Keys: 8, CachePer: "column"}, {Logits: 8, Per: "column"}} {
+	for _, q := range []layer.Lowbit{{Logits: 1, Per: layer.PerRow}, {Keys: 17}, {Values: 1},
+		{Keys: 8, CachePer: "column"}, {Logits: 8, Per: "column"}} {
 		if m.SetLowbit(q) == nil {
 			t.Errorf("%+v: no error", q)
 		}
@@ -106,7 +108,8 @@ func TestLowbitRefuses(t *testing.T) {
 // A cleared layer's memory is taken by the next: the depth of the network must not show.
 func TestInspectMemory(t *testing.T) {
 	high := func(layers int) int {
-		c, err := model.Config{Arch: "diff", Vocab: 50, Context: 512, Layers: layers, Dim: 32, Heads: 2, HeadDim: 8}.Complete()
+		c, err := model.Config{Arch: "diff", Vocab: 50, Context: 512, Layers: layers, Dim: 32, Heads: 2,
+			HeadDim: 8}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}

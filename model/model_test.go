@@ -209,7 +209,8 @@ func TestGradientIsSet(t *testing.T) {
 			for _, p := range m.Params.List {
 				for i, g := range gradient(p) {
 					if !(math.Abs(g-want[at+i]) <= 1e-12) {
-						t.Fatalf("%s: micro-batches of %d: %s[%d] is %g, want %g", name, micro, p.Name, i, g, want[at+i])
+						t.Fatalf("%s: micro-batches of %d: %s[%d] is %g, want %g", name, micro, p.Name, i,
+							g, want[at+i])
 					}
 				}
 				at += p.Rows * p.Cols
@@ -235,7 +236,8 @@ func TestStepEqualsForward(t *testing.T) {
 				got := decode(t, m, b.IDs, chunk)
 				for i := range want {
 					if !(math.Abs(float64(got[i]-want[i])) <= 1e-5) {
-						t.Fatalf("chunks of %d: logit %d of row %d is %g, forward gives %g", chunk, i%c.Vocab, i/c.Vocab, got[i], want[i])
+						t.Fatalf("chunks of %d: logit %d of row %d is %g, forward gives %g", chunk, i%c.Vocab,
+							i/c.Vocab, got[i], want[i])
 					}
 				}
 			}

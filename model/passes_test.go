@@ -21,9 +21,12 @@ func TestEveryPassChecksItsBatch(t *testing.T) {
 	n := 4 * c.Vocab
 	probe := &nothing{}
 	passes := map[string]func(b *Batch) error{
-		"Inspect": func(b *Batch) error { return m.Inspect(b, probe) }, "Hidden": func(b *Batch) error { return m.Hidden(b, func() {}, make([]float32, 4*c.Dim)) },
-		"Look": func(b *Batch) error { return m.Look(b, probe, nil, nil) }, "Logits": func(b *Batch) error { return m.Logits(b, make([]float32, n)) },
-		"Score": func(b *Batch) error { return m.Score(b) }, "Backprop": func(b *Batch) error { return m.Backprop(b, 1) },
+		"Inspect":  func(b *Batch) error { return m.Inspect(b, probe) },
+		"Hidden":   func(b *Batch) error { return m.Hidden(b, func() {}, make([]float32, 4*c.Dim)) },
+		"Look":     func(b *Batch) error { return m.Look(b, probe, nil, nil) },
+		"Logits":   func(b *Batch) error { return m.Logits(b, make([]float32, n)) },
+		"Score":    func(b *Batch) error { return m.Score(b) },
+		"Backprop": func(b *Batch) error { return m.Backprop(b, 1) },
 	}
 	good := func() *Batch { return &Batch{B: 1, T: 4, IDs: []int32{1, 2, 3, 4}, Targets: []int32{2, 3, 4, 5}} }
 	for name, pass := range passes {
@@ -31,7 +34,8 @@ func TestEveryPassChecksItsBatch(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for what, change := range map[string]func(b *Batch){
-			"an id outside": func(b *Batch) { b.IDs[3] = int32(c.Vocab) }, "a shape": func(b *Batch) { b.T = 3 }, "a target": func(b *Batch) { b.Targets[0] = -2 },
+			"an id outside": func(b *Batch) { b.IDs[3] = int32(c.Vocab) }, "a shape": func(b *Batch) { b.T = 3 },
+			"a target": func(b *Batch) { b.Targets[0] = -2 },
 		} {
 			b := good()
 			if change(b); pass(b) == nil {
@@ -57,7 +61,8 @@ func TestEveryPassChecksItsBatch(t *testing.T) {
 	if err := Twin(m).Score(good()); !errors.Is(err, ErrParts) {
 		t.Errorf("a twin of a leading rank: %v", err)
 	}
-	for _, bad := range []func(c *Config){func(c *Config) { c.Layers = 0 }, func(c *Config) { c.Arch = "none" }, func(c *Config) { c.RopeScaling = &RopeScaling{Type: "x"} }} {
+	for _, bad := range []func(c *Config){func(c *Config) { c.Layers = 0 }, func(c *Config) { c.Arch = "none" },
+		func(c *Config) { c.RopeScaling = &RopeScaling{Type: "x"} }} {
 		x := c
 		bad(&x)
 		if _, err := New(ref.New(), x, layer.Memory{}); err == nil || !strings.HasPrefix(err.Error(), "model: ") {
@@ -113,7 +118,8 @@ func TestParts(t *testing.T) {
 				}
 				return 2*l + 1
 			}
-			return map[string]int{"embed.weight": 0, "norm.weight": 2*c.Layers + 1, "head.weight": 2*c.Layers + 1}[p.Name]
+			return map[string]int{"embed.weight": 0, "norm.weight": 2*c.Layers + 1,
+				"head.weight": 2*c.Layers + 1}[p.Name]
 		}
 		var all []*layer.Param
 		for i := range m.Parts() {
@@ -135,7 +141,9 @@ func TestParts(t *testing.T) {
 // which widens it by a thousandth.
 func TestYarnWithoutRamp(t *testing.T) {
 	whole := false
-	c := Config{HeadDim: 8, RopeTheta: 10000, Context: 64, RopeScaling: &RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 64, BetaFast: 2, BetaSlow: 2, Truncate: &whole}}
+	c := Config{HeadDim: 8, RopeTheta: 10000, Context: 64,
+		RopeScaling: &RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 64, BetaFast: 2, BetaSlow: 2,
+			Truncate: &whole}}
 	got, _, err := c.Frequencies()
 	if err != nil {
 		t.Fatal(err)

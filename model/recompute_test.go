@@ -75,7 +75,8 @@ func gradients(t *testing.T, d device.Device, c Config, how layer.Recompute) [][
 // weighed are configurations of every architecture and variant for estimates of memory.
 func weighed() (all []Config) {
 	for _, a := range layer.Archs() {
-		c := Config{Arch: a.Name, Vocab: 19, Context: 64, Layers: 6, Dim: 128, Heads: 4, HeadDim: 16, FFN: 352, HeadNorm: layer.HeadNormOff}
+		c := Config{Arch: a.Name, Vocab: 19, Context: 64, Layers: 6, Dim: 128, Heads: 4, HeadDim: 16, FFN: 352,
+			HeadNorm: layer.HeadNormOff}
 		if a.Values == 1 {
 			c.Heads = 8
 		}

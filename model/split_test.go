@@ -32,8 +32,8 @@ func pass(c Config, b *Batch, s *layer.Split) (*held, error) {
 	}
 	defer m.Free()
 	m.Init(7)
-	h := &held{losses: make([]float32, b.B*b.T), logits: make([]float32, b.B*b.T*c.Vocab), grads: map[string][]float32{},
-		params: m.Params.List}
+	h := &held{losses: make([]float32, b.B*b.T), logits: make([]float32, b.B*b.T*c.Vocab),
+		grads: map[string][]float32{}, params: m.Params.List}
 	var feed Feed
 	defer feed.Free()
 	if err := m.Put(&feed, b, b.B/2); err != nil {
@@ -123,7 +123,8 @@ func TestSplitRefuses(t *testing.T) {
 		{func(c *Config) { c.Heads, c.KVHeads = 6, 2 }, 3, []string{"tp=3", "kv_heads = 2", "[1 2]"}},
 		{func(c *Config) { c.FFN = 25 }, 3, []string{"tp=3", "ffn = 25", "27"}},
 		{func(c *Config) { c.Vocab = 25 }, 3, []string{"tp=3", "vocab = 25", "27"}},
-		{func(c *Config) { c.Arch, c.Heads, c.KVHeads, c.Pairing = "diff2", 4, 2, layer.PairingAcross }, 2, []string{"across", "tp=1"}},
+		{func(c *Config) { c.Arch, c.Heads, c.KVHeads, c.Pairing = "diff2", 4, 2, layer.PairingAcross }, 2,
+			[]string{"across", "tp=1"}},
 	} {
 		c := base
 		x.change(&c)

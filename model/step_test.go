@@ -36,7 +36,8 @@ func TestEveryWant(t *testing.T) {
 		run := func(want []int32) ([]float32, []int32) {
 			t.Helper()
 			logits, best := make([]float32, len(want)*c.Vocab), make([]int32, len(want))
-			if err := k.Step(Rows{IDs: []int32{7, 3, 11}, Slots: []int32{0, 0, 0}, Pos: []int32{0, 1, 2}, Want: want}, logits); err != nil {
+			if err := k.Step(Rows{IDs: []int32{7, 3, 11}, Slots: []int32{0, 0, 0}, Pos: []int32{0, 1, 2}, Want: want},
+				logits); err != nil {
 				t.Fatal(err)
 			}
 			if err := k.ReadBest(best); err != nil {
@@ -51,7 +52,8 @@ func TestEveryWant(t *testing.T) {
 		for _, want := range lists {
 			got, best := run(want)
 			for i, w := range want {
-				if !slices.Equal(got[i*c.Vocab:(i+1)*c.Vocab], all[int(w)*c.Vocab:(int(w)+1)*c.Vocab]) || best[i] != tokens[w] {
+				if !slices.Equal(got[i*c.Vocab:(i+1)*c.Vocab], all[int(w)*c.Vocab:(int(w)+1)*c.Vocab]) ||
+					best[i] != tokens[w] {
 					t.Fatalf("%d slots, wanted %v: entry %d is not row %d", slots, want, i, w)
 				}
 			}
@@ -65,9 +67,16 @@ func TestStepsByHost(t *testing.T) {
 	half := 0.5
 	ids := []int32{7, 3, 11, 2, 5}
 	for name, change := range map[string]func(m *Model) error{
-		"lambda": func(m *Model) error { return m.Intervene(layer.Intervention{Lambda: &half}) }, "knockout": func(m *Model) error { return m.Intervene(layer.Intervention{Knockout: true, Heads: []int{1}}) },
-		"shuffled": func(m *Model) error { return m.Intervene(layer.Intervention{Second: layer.SecondShuffled, Seed: 4}) },
-		"bits":     func(m *Model) error { return m.SetLowbit(layer.Lowbit{Logits: 4, Per: layer.PerRow, Values: 5}) },
+		"lambda": func(m *Model) error { return m.Intervene(layer.Intervention{Lambda: &half}) },
+		"knockout": func(m *Model) error {
+			return m.Intervene(layer.Intervention{Knockout: true,
+				Heads: []int{1}})
+		},
+		"shuffled": func(m *Model) error {
+			return m.Intervene(layer.Intervention{Second: layer.SecondShuffled,
+				Seed: 4})
+		},
+		"bits": func(m *Model) error { return m.SetLowbit(layer.Lowbit{Logits: 4, Per: layer.PerRow, Values: 5}) },
 	} {
 		m := newModel(t, ref.New(), configs(t)["diff/base"])
 		k, V := filled(m, 3), m.Config.Vocab
@@ -80,7 +89,8 @@ func TestStepsByHost(t *testing.T) {
 			t.Errorf("%s changes nothing", name)
 		}
 		for pos, id := range ids {
-			if err := k.Step(Rows{IDs: []int32{id}, Slots: []int32{2}, Pos: []int32{int32(pos)}, Want: []int32{0}}, got); err != nil {
+			if err := k.Step(Rows{IDs: []int32{id}, Slots: []int32{2}, Pos: []int32{int32(pos)}, Want: []int32{0}},
+				got); err != nil {
 				t.Fatal(err)
 			}
 			if off := far(got, want[pos*V:(pos+1)*V]); !(off <= 1e-5) {
@@ -99,8 +109,9 @@ func TestManyBitsOfReplacedMaps(t *testing.T) {
 	b := &Batch{B: 1, T: 5, IDs: []int32{7, 3, 11, 2, 5}}
 	for _, heads := range [][]int{nil, {0}, {1, 3}} {
 		want, got := make([]float32, 5*m.Config.Vocab), make([]float32, 5*m.Config.Vocab)
-		err := errors.Join(m.Intervene(layer.Intervention{Second: layer.SecondAveraged, Heads: heads}), m.Logits(b, want),
-			m.SetLowbit(layer.Lowbit{Logits: 16, Per: layer.PerRow}), m.Logits(b, got), m.SetLowbit(layer.Lowbit{}))
+		err := errors.Join(m.Intervene(layer.Intervention{Second: layer.SecondAveraged, Heads: heads}),
+			m.Logits(b, want), m.SetLowbit(layer.Lowbit{Logits: 16, Per: layer.PerRow}), m.Logits(b, got),
+			m.SetLowbit(layer.Lowbit{}))
 		if off := far(got, want); err != nil || !(off <= 1e-3) || off == 0 {
 			t.Errorf("heads %v: logits differ by %g, %v", heads, off, err)
 		}
@@ -111,7 +122,8 @@ func TestManyBitsOfReplacedMaps(t *testing.T) {
 // memory of its MLP, which is larger here.
 func TestLookMemory(t *testing.T) {
 	var inspected, looked int
-	for _, x := range []struct{ layers, width, want int }{{2, 4, lookRows}, {3, 4, lookRows + 1}, {2, 8, lookRows}, {9, 4, 3 * lookRows}} {
+	for _, x := range []struct{ layers, width, want int }{{2, 4, lookRows}, {3, 4, lookRows + 1}, {2, 8, lookRows},
+		{9, 4, 3 * lookRows}} {
 		c := configs(t)["diff/base"]
 		c.Layers, c.HeadDim, c.FFN, c.Vocab = x.layers, x.width, 400, 6000
 		m := newModel(t, ref.New(), c)
@@ -173,8 +185,10 @@ func TestObeyChecksNumbers(t *testing.T) {
 		good            bool
 	}{
 		{0, 6, 1, 1, true}, {0, 0, 1, 1, true}, {6, 6, 1, 1, true}, {0, 1, 2, 0, true}, {5, 6, 1, 0, true},
-		{-1, 0, 1, 1, false}, {-2, -1, 1, 1, false}, {0, 7, 1, 1, false}, {7, 7, 1, 1, false}, {3, 2, 1, 1, false}, {6, 0, 2, 1, false},
-		{0, 6, -1, 1, false}, {0, 3, -1, 0, false}, {0, 2, 1, -1, false}, {0, 1, 1, -4, false}, {0, 0, 0, 0, false}, {0, 0, 0, 1, false},
+		{-1, 0, 1, 1, false}, {-2, -1, 1, 1, false}, {0, 7, 1, 1, false}, {7, 7, 1, 1, false}, {3, 2, 1, 1, false},
+		{6, 0, 2, 1, false},
+		{0, 6, -1, 1, false}, {0, 3, -1, 0, false}, {0, 2, 1, -1, false}, {0, 1, 1, -4, false}, {0, 0, 0, 0, false},
+		{0, 0, 0, 1, false},
 	} {
 		words := []int32{wordStep, 0, x.lo, x.hi, x.n, x.want}
 		for range x.hi - x.lo + 3*x.n + x.want {

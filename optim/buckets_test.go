@@ -38,7 +38,8 @@ func TestBucketsCover(t *testing.T) {
 						continue
 					}
 					if len(list) == 0 || list[0] != (bucket{gi, from, to, part}) {
-						t.Fatalf("smallest %d, unit %d: %+v, want part %d of group %d to be [%d, %d)", minBucket, unit, list, part, gi, from, to)
+						t.Fatalf("smallest %d, unit %d: %+v, want part %d of group %d to be [%d, %d)", minBucket, unit,
+							list, part, gi, from, to)
 					}
 					list, to = list[1:], from
 				}
@@ -91,7 +92,8 @@ func TestWhoSums(t *testing.T) {
 	for _, x := range []struct {
 		size                int
 		split, shard, apart bool
-	}{{1, false, false, false}, {1, false, true, false}, {4, true, false, false}, {2, false, false, true}, {2, false, true, true}} {
+	}{{1, false, false, false}, {1, false, true, false}, {4, true, false, false}, {2, false, false, true},
+		{2, false, true, true}} {
 		err := disttest.NewWorld(x.size, disttest.Options{}).Run(func(r dist.Comm) error {
 			q := &quiet{Comm: r}
 			memory := layer.Memory{Train: true}

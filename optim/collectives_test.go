@@ -107,7 +107,8 @@ func TestDeviceLearnsOfGatheredWeights(t *testing.T) {
 						want = g.W.Cols
 					}
 					if got := d.cols[g.W.Buf]; got != want {
-						t.Errorf("sharded %v, step %d, group %d: told of %d weights, want %d", shard, step, i, got, want)
+						t.Errorf("sharded %v, step %d, group %d: told of %d weights, want %d", shard,
+							step, i, got, want)
 					}
 				}
 			}

@@ -16,7 +16,8 @@ func TestRate(t *testing.T) {
 		step, total int
 		want        float64
 	}{
-		{"linear", 0, 101, 0.1}, {"linear", 9, 101, 1}, {"linear", 10, 101, 1}, {"linear", 55, 101, 0.6}, {"linear", 100, 101, 0.2},
+		{"linear", 0, 101, 0.1}, {"linear", 9, 101, 1}, {"linear", 10, 101, 1}, {"linear", 55, 101, 0.6},
+		{"linear", 100, 101, 0.2},
 		{"cosine", 10, 101, 1}, {"cosine", 55, 101, 0.6}, {"cosine", 100, 101, 0.2}, {"cosine", 500, 101, 0.2},
 		{"constant", 4, 101, 0.5}, {"constant", 100, 101, 1},
 	} {
@@ -42,7 +43,8 @@ func TestRateEnds(t *testing.T) {
 					switch {
 					case step < warmup:
 						if want := 2 * float64(step+1) / float64(warmup); !(math.Abs(got-want) <= 1e-12) {
-							t.Errorf("%s, warm-up %d, step %d of %d: %g, want %g", schedule, warmup, step, total, got, want)
+							t.Errorf("%s, warm-up %d, step %d of %d: %g, want %g", schedule, warmup, step,
+								total, got, want)
 						}
 					case step == total-1:
 						if !(math.Abs(got-last) <= 1e-12) {

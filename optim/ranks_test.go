@@ -96,7 +96,8 @@ func TestRanksAreOne(t *testing.T) {
 							within = 1e-12
 						}
 						if !(math.Abs(x[i]/want[n][i]-1) <= within) {
-							t.Errorf("%d ranks, sharded %v: loss and norm of step %d %v, want %v", size, shard, n+1, x, want[n])
+							t.Errorf("%d ranks, sharded %v: loss and norm of step %d %v, want %v", size, shard,
+								n+1, x, want[n])
 						}
 					}
 				}
@@ -261,7 +262,8 @@ func TestVotes(t *testing.T) {
 		m := modeltest.New(t, d, c, layer.Memory{Train: true}, 1)
 		s := optim.NewStepper(m, optim.NewParallel(d, m, optim.Default(), optim.Team{Data: r, World: r}, false), 1)
 		for n, x := range []struct{ stop, save, stops, saves bool }{
-			{false, false, false, false}, {false, true, false, true}, {false, false, false, false}, {true, false, true, false},
+			{false, false, false, false}, {false, true, false, true}, {false, false, false, false},
+			{true, false, true, false},
 		} {
 			if s.Vote(false, false); r.Rank() == 1 {
 				s.Vote(x.stop, x.save)

@@ -15,7 +15,8 @@ func TestStepOfAnotherShape(t *testing.T) {
 	apart.Starts = []int32{0, 0, 2, 2, 0, 1, 1, 1}
 	d := &recorder{Device: ref.New()}
 	_, s := stepper(t, d)
-	for name, b := range map[string]*model.Batch{"rows": tokens(4, 4), "length": tokens(2, 8), "length for rows": tokens(4, 2), "documents": apart, "scored tokens": tokens(2, 4, 3, 5)} {
+	for name, b := range map[string]*model.Batch{"rows": tokens(4, 4), "length": tokens(2, 8),
+		"length for rows": tokens(4, 2), "documents": apart, "scored tokens": tokens(2, 4, 3, 5)} {
 		for range 4 {
 			if _, _, err := s.Step(tokens(2, 4), 1, 0); err != nil {
 				t.Fatal(err)
@@ -27,7 +28,8 @@ func TestStepOfAnotherShape(t *testing.T) {
 		records, launches := d.records, d.launches
 		loss, norm, err := s.Step(b, 1, 0)
 		if err != nil || d.launches != launches || d.records != records {
-			t.Errorf("other %s: replayed %d times, recorded %d times, %v", name, d.launches-launches, d.records-records, err)
+			t.Errorf("other %s: replayed %d times, recorded %d times, %v", name, d.launches-launches,
+				d.records-records, err)
 		}
 		_, fresh := stepper(t, ref.New())
 		wantLoss, wantNorm, err := fresh.Step(b, 1, 0)
@@ -81,7 +83,8 @@ func TestEverySettingOfTheUpdate(t *testing.T) {
 
 // The defaults: those of the paper's scaling runs, and ours where it has none.
 func TestDefault(t *testing.T) {
-	want := Config{LR: 1e-3, Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, Decay: 0.05, Clip: 1, Schedule: "cosine", Warmup: 100, FinalLR: 0.1}
+	want := Config{LR: 1e-3, Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, Decay: 0.05, Clip: 1, Schedule: "cosine",
+		Warmup: 100, FinalLR: 0.1}
 	if got := Default(); got != want || got.Check() != nil {
 		t.Errorf("%+v, want %+v", got, want)
 	}

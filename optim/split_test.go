@@ -20,7 +20,8 @@ import (
 // every step, and clip by it: what all ranks of a model hold is counted once, rows that several see too. Together they
 // store every element of the model once.
 func TestSplitRanksAreOne(t *testing.T) {
-	c := model.Config{Arch: "diff2", Vocab: 20, Context: 16, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 24, HeadNorm: layer.HeadNormAffine}
+	c := model.Config{Arch: "diff2", Vocab: 20, Context: 16, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4,
+		FFN: 24, HeadNorm: layer.HeadNormAffine}
 	cfg := optim.Default()
 	cfg.Clip = 0.3
 	batch := rows(4, 8)
@@ -53,7 +54,8 @@ func TestSplitRanksAreOne(t *testing.T) {
 				for n := range got {
 					for i, x := range got[n] {
 						if !(math.Abs(x/want[n][i]-1) <= 1e-5) {
-							t.Errorf("%d ranks, sharded %v: loss and norm of step %d %v, want %v", size, shard, n+1, got[n], want[n])
+							t.Errorf("%d ranks, sharded %v: loss and norm of step %d %v, want %v", size, shard, n+1,
+								got[n], want[n])
 						}
 					}
 				}
@@ -94,27 +96,31 @@ func TestConfigBounds(t *testing.T) {
 		set       func(c *optim.Config, x float64)
 		good, bad []float64
 	}{
-		"lr":           {func(c *optim.Config, x float64) { c.LR = x }, []float64{0, 999}, []float64{-1e-9, 1000, math.NaN()}},
+		"lr": {func(c *optim.Config, x float64) { c.LR = x }, []float64{0, 999},
+			[]float64{-1e-9, 1000, math.NaN()}},
 		"beta1":        {func(c *optim.Config, x float64) { c.Beta1 = x }, []float64{0, 0.999}, []float64{-0.1, 1}},
 		"beta2":        {func(c *optim.Config, x float64) { c.Beta2 = x }, []float64{0, 0.999}, []float64{-0.1, 1}},
 		"eps":          {func(c *optim.Config, x float64) { c.Eps = x }, []float64{1e-30, 0.9}, []float64{0, 1}},
 		"weight_decay": {func(c *optim.Config, x float64) { c.Decay = x }, []float64{0, 999}, []float64{-0.1, 1000}},
-		"clip":         {func(c *optim.Config, x float64) { c.Clip = x }, []float64{0, 1e300}, []float64{-0.1, math.Inf(1)}},
-		"final_lr":     {func(c *optim.Config, x float64) { c.FinalLR = x }, []float64{0, 1}, []float64{-0.1, 1.01}},
-		"warmup":       {func(c *optim.Config, x float64) { c.Warmup = int(x) }, []float64{0, 1e9}, []float64{-1}},
+		"clip": {func(c *optim.Config, x float64) { c.Clip = x }, []float64{0, 1e300},
+			[]float64{-0.1, math.Inf(1)}},
+		"final_lr": {func(c *optim.Config, x float64) { c.FinalLR = x }, []float64{0, 1}, []float64{-0.1, 1.01}},
+		"warmup":   {func(c *optim.Config, x float64) { c.Warmup = int(x) }, []float64{0, 1e9}, []float64{-1}},
 	} {
 		for _, list := range [][]float64{c.good, c.bad} {
 			for _, x := range list {
 				cfg := optim.Default()
 				c.set(&cfg, x)
 				bad := fmt.Sprint(list) == fmt.Sprint(c.bad)
-				if err := cfg.Check(); (err != nil) != bad || err != nil && !strings.HasPrefix(err.Error(), field+": ") {
+				if err := cfg.Check(); (err != nil) != bad || err != nil &&
+					!strings.HasPrefix(err.Error(), field+": ") {
 					t.Errorf("%s = %g: %v", field, x, err)
 				}
 			}
 		}
 	}
-	for schedule, good := range map[string]bool{"cosine": true, "linear": true, "constant": true, "": false, "step": false} {
+	for schedule, good := range map[string]bool{"cosine": true, "linear": true, "constant": true, "": false,
+		"step": false} {
 		cfg := optim.Default()
 		cfg.Schedule = schedule
 		if err := cfg.Check(); (err == nil) != good {
@@ -122,7 +128,8 @@ func TestConfigBounds(t *testing.T) {
 		}
 	}
 	// The paper's scaling runs (its Table 9): β 0.9 and 0.98, decay 0.05.
-	if c := optim.Default(); c.Beta1 != 0.9 || c.Beta2 != 0.98 || c.Decay != 0.05 || c.DecayEmb || c.RoundBF16 || c.Eps != 1e-8 || c.Clip != 1 {
+	if c := optim.Default(); c.Beta1 != 0.9 || c.Beta2 != 0.98 || c.Decay != 0.05 || c.DecayEmb || c.RoundBF16 ||
+		c.Eps != 1e-8 || c.Clip != 1 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -61,7 +61,8 @@ func TestQuantizeByHand(t *testing.T) {
 		info, _ := f.Info(p.Name)
 		scale, scaled := f.Info(p.Name + ".scale")
 		whole := p.Rows == 1 || p.Cols < 16
-		if (info.DType == safetensors.F32) != whole || (info.DType == safetensors.I8) == whole || scaled == whole || scaled && !slices.Equal(scale.Shape, []int{p.Rows}) {
+		if (info.DType == safetensors.F32) != whole || (info.DType == safetensors.I8) == whole || scaled == whole ||
+			scaled && !slices.Equal(scale.Shape, []int{p.Rows}) {
 			t.Errorf("%s of %d × %d is %s, scaled %v", p.Name, p.Rows, p.Cols, info.DType, scaled)
 		}
 	}
@@ -78,7 +79,8 @@ func TestQuantizeByHand(t *testing.T) {
 }
 
 // rewritten is the file f without the tensor drop, with other metadata and more tensors.
-func rewritten(t *testing.T, f *safetensors.File, drop string, meta map[string]string, add ...safetensors.Entry) []byte {
+func rewritten(t *testing.T, f *safetensors.File, drop string, meta map[string]string,
+	add ...safetensors.Entry) []byte {
 	t.Helper()
 	var list []safetensors.Entry
 	for _, info := range f.Infos() {
@@ -103,7 +105,8 @@ func rewritten(t *testing.T, f *safetensors.File, drop string, meta map[string]s
 func TestPairRefuses(t *testing.T) {
 	lost := errors.New("lost")
 	for want, values := range map[string]func(string) ([]float32, error){
-		"lost": func(string) ([]float32, error) { return nil, lost }, "has 3 values, the configuration wants": func(string) ([]float32, error) { return make([]float32, 3), nil },
+		"lost":                                  func(string) ([]float32, error) { return nil, lost },
+		"has 3 values, the configuration wants": func(string) ([]float32, error) { return make([]float32, 3), nil },
 	} {
 		m := standIn(t, "diff")
 		m.Values = values
@@ -127,7 +130,8 @@ func TestPairRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := got.Values("embed.weight"); err == nil || !strings.Contains(err.Error(), `the scales of "embed.weight" are missing`) {
+	if _, err := got.Values("embed.weight"); err == nil ||
+		!strings.Contains(err.Error(), `the scales of "embed.weight" are missing`) {
 		t.Errorf("%v", err)
 	}
 	short := safetensors.FromFloat32s("embed.weight.scale", safetensors.F32, []int{2}, []float32{1, 1})
@@ -139,8 +143,13 @@ func TestPairRefuses(t *testing.T) {
 	}
 	small := strings.Replace(f.Metadata()["config"], fmt.Sprintf(`"vocab":%d`, m.Config.Vocab), `"vocab":100`, 1)
 	for want, b := range map[string][]byte{
-		`parameter "embed.weight" is missing`: again("embed.weight", nil), "tokenizer has 260 ids, the model 100": again("", map[string]string{"config": small}), "pair: config": again("", map[string]string{"config": "{"}),
-		"pair: tokenizer": again("", map[string]string{"tokenizer": "{}"}), `it says "2"`: again("", map[string]string{"antiphase.packed": "2"}), "kv_heads": again("", map[string]string{"config": strings.Replace(f.Metadata()["config"], `"kv_heads":`, `"kv_heads":9`, 1)}),
+		`parameter "embed.weight" is missing`:  again("embed.weight", nil),
+		"tokenizer has 260 ids, the model 100": again("", map[string]string{"config": small}),
+		"pair: config":                         again("", map[string]string{"config": "{"}),
+		"pair: tokenizer":                      again("", map[string]string{"tokenizer": "{}"}),
+		`it says "2"`:                          again("", map[string]string{"antiphase.packed": "2"}),
+		"kv_heads": again("", map[string]string{"config": strings.Replace(f.Metadata()["config"], `"kv_heads":`,
+			`"kv_heads":9`, 1)}),
 	} {
 		if _, err := pair.Parse(b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

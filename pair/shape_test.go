@@ -17,7 +17,8 @@ import (
 func TestPackedByShape(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, dim := range []int{8, 16, 17} {
-		c, err := model.Config{Arch: "diff2", Vocab: 260, Context: 8, Layers: 1, Dim: dim, Heads: 2, HeadDim: 2, FFN: 16}.Complete()
+		c, err := model.Config{Arch: "diff2", Vocab: 260, Context: 8, Layers: 1, Dim: dim, Heads: 2, HeadDim: 2,
+			FFN: 16}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,8 @@ func TestParameterOfAnotherShape(t *testing.T) {
 		for _, d := range shape {
 			n *= d
 		}
-		file := rewritten(t, f, "embed.weight", nil, safetensors.FromBytes("embed.weight", safetensors.I8, shape, b[:n]))
+		file := rewritten(t, f, "embed.weight", nil,
+			safetensors.FromBytes("embed.weight", safetensors.I8, shape, b[:n]))
 		want := fmt.Sprintf(`pair: parameter "embed.weight" is missing or is not %d × %d`, rows, cols)
 		if _, err := pair.Parse(file); err == nil || err.Error() != want {
 			t.Errorf("%v: %v, want %s", shape, err, want)
@@ -77,7 +79,8 @@ func TestWords(t *testing.T) {
 	var sink strings.Builder
 	err := pair.Write(&sink, m)
 	p := model.Table(m.Config).List[0]
-	if want := fmt.Sprintf("pair: %s has 3 values, the configuration wants %d × %d", p.Name, p.Rows, p.Cols); err == nil || err.Error() != want {
+	if want := fmt.Sprintf("pair: %s has 3 values, the configuration wants %d × %d", p.Name, p.Rows,
+		p.Cols); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	pair.Files = fstest.MapFS{"files/a.safetensors": {}, "files/b.safetensors": {}, "files/b.txt": {}}

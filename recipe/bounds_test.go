@@ -12,7 +12,8 @@ type limits struct{ good, bad string }
 
 // bounds has an entry for every key: a new key needs one.
 var bounds = map[string]limits{
-	"name":                   {"a a.b x-1 " + strings.Repeat("n", 200), ". .. a/b a\\b a:b a\tb " + strings.Repeat("n", 201)},
+	"name": {"a a.b x-1 " + strings.Repeat("n", 200), ". .. a/b a\\b a:b a\tb " +
+		strings.Repeat("n", 201)},
 	"model.arch":             {"transformer diff diff2 gda", "dif"},
 	"model.vocab":            {"1 260", "0 -1 2147483649"},
 	"model.context":          {"32 33 33554432", "31 0 33554433"},
@@ -130,14 +131,16 @@ func TestTokenizerBounds(t *testing.T) {
 		path  string
 		vocab int
 		good  bool
-	}{{"", 256, false}, {"", 257, true}, {"", 260, true}, {"", 261, false}, {"tok.json", 0, true}, {"tok.json", 9999, true}, {"bytes", 9999, true}} {
+	}{{"", 256, false}, {"", 257, true}, {"", 260, true}, {"", 261, false}, {"tok.json", 0, true},
+		{"tok.json", 9999, true}, {"bytes", 9999, true}} {
 		r, _ := Nano("diff")
 		r.Tokenizer = Tokenizer{Path: c.path, Vocab: c.vocab}
 		r, err := r.Complete()
 		if (err == nil) != c.good || err != nil && !strings.HasPrefix(err.Error(), "tokenizer.vocab") {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if want := c.vocab; err == nil && c.path != "bytes" && r.Tokenizer.Vocab != want || c.path == "bytes" && r.Tokenizer.Vocab != 0 {
+		if want := c.vocab; err == nil && c.path != "bytes" && r.Tokenizer.Vocab != want || c.path == "bytes" &&
+			r.Tokenizer.Vocab != 0 {
 			t.Errorf("%+v became %d", c, r.Tokenizer.Vocab)
 		}
 	}
@@ -150,7 +153,8 @@ func TestDiffNamesEachKey(t *testing.T) {
 		t.Errorf("a recipe differs from itself by %v", d)
 	}
 	for i, f := range a.Fields() {
-		value := map[string]string{"int": "77", "int64": "77", "uint64": "77", "float64": "0.375", "bool": "true"}[f.v.Kind().String()]
+		value := map[string]string{"int": "77", "int64": "77", "uint64": "77", "float64": "0.375",
+			"bool": "true"}[f.v.Kind().String()]
 		switch {
 		case f.Value == "true":
 			value = "false"
@@ -178,8 +182,8 @@ func TestDiffNamesEachKey(t *testing.T) {
 
 // A value of another type is refused with the name of the right one, and nothing changes.
 func TestSetRefusesOtherTypes(t *testing.T) {
-	want := map[string]string{"int": "whole number", "int64": "whole number", "uint64": "whole number", "float64": "number",
-		"bool": "true or false", "slice": "list", "ptr": "value of its kind"}
+	want := map[string]string{"int": "whole number", "int64": "whole number", "uint64": "whole number",
+		"float64": "number", "bool": "true or false", "slice": "list", "ptr": "value of its kind"}
 	r, _ := Nano("diff")
 	for i, f := range r.Fields() {
 		kind := f.v.Kind().String()
@@ -187,10 +191,12 @@ func TestSetRefusesOtherTypes(t *testing.T) {
 			continue
 		}
 		err := r.Set(f.Path, "[nonsense")
-		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("%s: %q is not a %s: ", f.Path, "[nonsense", want[kind])) {
+		if err == nil || !strings.HasPrefix(err.Error(),
+			fmt.Sprintf("%s: %q is not a %s: ", f.Path, "[nonsense", want[kind])) {
 			t.Errorf("%s: %v, want %q", f.Path, err, want[kind])
 		}
-		outside := map[string][]string{"int": {"9223372036854775808", "1.5", ""}, "int64": {"-9223372036854775809"}, "uint64": {"-1", "18446744073709551616"}, "float64": {"1e999", "-Inf", "NaN"}}
+		outside := map[string][]string{"int": {"9223372036854775808", "1.5", ""}, "int64": {"-9223372036854775809"},
+			"uint64": {"-1", "18446744073709551616"}, "float64": {"1e999", "-Inf", "NaN"}}
 		for _, v := range outside[kind] {
 			if r.Set(f.Path, v) == nil {
 				t.Errorf("%s=%s is taken", f.Path, v)
@@ -199,7 +205,8 @@ func TestSetRefusesOtherTypes(t *testing.T) {
 		if got := r.Fields()[i].Value; got != f.Value {
 			t.Errorf("%s became %s from %s", f.Path, got, f.Value)
 		}
-		for _, v := range map[string][]string{"int": {"-9223372036854775808", "9223372036854775807"}, "int64": {"9223372036854775807"}, "uint64": {"0", "18446744073709551615"}}[kind] {
+		for _, v := range map[string][]string{"int": {"-9223372036854775808", "9223372036854775807"},
+			"int64": {"9223372036854775807"}, "uint64": {"0", "18446744073709551615"}}[kind] {
 			if err := r.Set(f.Path, v); err != nil || r.Fields()[i].Value != v {
 				t.Errorf("%s=%s: %v, reads %s", f.Path, v, err, r.Fields()[i].Value)
 			}

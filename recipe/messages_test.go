@@ -83,7 +83,8 @@ func TestNearestKey(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"": "optim.lr", "x": "optim.lr", "steps": "train.steps", "train.seq": "train.seed", "nam": "name", "model": "name",
+		"": "optim.lr", "x": "optim.lr", "steps": "train.steps", "train.seq": "train.seed", "nam": "name",
+		"model": "name",
 		"decay": "model.vocab", "data.order_by": "data.order", "vocab": "model.vocab", "docs": "tokenizer.docs",
 	} {
 		if got := nearest(path); got != want {
@@ -92,7 +93,8 @@ func TestNearestKey(t *testing.T) {
 	}
 	var r Recipe
 	long := strings.Repeat("k", 81)
-	if err := r.Set(long, ""); err == nil || !strings.HasPrefix(err.Error(), long[:80]+": there is no such key; nearest is ") {
+	if err := r.Set(long, ""); err == nil ||
+		!strings.HasPrefix(err.Error(), long[:80]+": there is no such key; nearest is ") {
 		t.Error(err)
 	}
 }
@@ -128,7 +130,8 @@ func TestNullKeepsTheRecipe(t *testing.T) {
 	}
 	var none Recipe
 	back, _ := Nano("diff")
-	if err := back.Parse(none.JSON()); err != nil || !reflect.DeepEqual(back.Data.Sources, Paths("synthetic:docs=200")) {
+	if err := back.Parse(none.JSON()); err != nil ||
+		!reflect.DeepEqual(back.Data.Sources, Paths("synthetic:docs=200")) {
 		t.Errorf("%v, %v", err, back.Data.Sources)
 	}
 }

@@ -84,7 +84,8 @@ func TestReadNamesTheFile(t *testing.T) {
 		return path
 	}
 	r, _ := Nano("diff")
-	if err := r.Read(put("good.yaml", "train:\n  steps: 3\n---\nname: second\n")); err != nil || r.Train.Steps != 3 || r.Name != "second" {
+	if err := r.Read(put("good.yaml", "train:\n  steps: 3\n---\nname: second\n")); err != nil || r.Train.Steps != 3 ||
+		r.Name != "second" {
 		t.Errorf("%v, %+v", err, r.Train)
 	}
 	bad, long := put("bad.yaml", "train:\n  stepz: 3\n"), put("long.yaml", "# "+strings.Repeat("x", maxFile))
@@ -104,16 +105,18 @@ func TestShallow(t *testing.T) {
 	for name, c := range map[string]struct {
 		good, bad string
 	}{
-		"size":    {strings.Repeat("x", maxFile), strings.Repeat("x", maxFile+1)},
-		"flow":    {strings.Repeat("[{", maxNesting/2), strings.Repeat("[{", maxNesting/2) + "["},
-		"closed":  {strings.Repeat("[]", maxNesting+1) + strings.Repeat("{}", maxNesting+1), strings.Repeat("]", 9) + strings.Repeat("{", maxNesting+1)},
-		"marks":   {strings.Repeat("- ", maxNesting-1) + ": x", strings.Repeat("? ", maxNesting) + "- x"},
-		"both":    {strings.Repeat("- ", maxNesting-1) + "[", strings.Repeat("- ", maxNesting) + "["},
-		"pairs":   {strings.Repeat("[", maxNesting-1) + "[][", strings.Repeat("[", maxNesting) + "[]"},
-		"twice":   {"]}" + strings.Repeat("[{", maxNesting/2), strings.Repeat("[", maxNesting) + "]]" + "[[["},
-		"colons":  {strings.Repeat(": ", maxNesting) + "x", strings.Repeat(": ", maxNesting+1) + "x"},
-		"lines":   {strings.Repeat("- ", maxNesting) + "x\n- [", strings.Repeat("[\n", maxNesting+1)},
-		"quotes":  {strings.Repeat(`"`, maxQuotes/2) + strings.Repeat("'", maxQuotes/2), strings.Repeat(`"`, maxQuotes) + "'"},
+		"size": {strings.Repeat("x", maxFile), strings.Repeat("x", maxFile+1)},
+		"flow": {strings.Repeat("[{", maxNesting/2), strings.Repeat("[{", maxNesting/2) + "["},
+		"closed": {strings.Repeat("[]", maxNesting+1) + strings.Repeat("{}", maxNesting+1), strings.Repeat("]", 9) +
+			strings.Repeat("{", maxNesting+1)},
+		"marks":  {strings.Repeat("- ", maxNesting-1) + ": x", strings.Repeat("? ", maxNesting) + "- x"},
+		"both":   {strings.Repeat("- ", maxNesting-1) + "[", strings.Repeat("- ", maxNesting) + "["},
+		"pairs":  {strings.Repeat("[", maxNesting-1) + "[][", strings.Repeat("[", maxNesting) + "[]"},
+		"twice":  {"]}" + strings.Repeat("[{", maxNesting/2), strings.Repeat("[", maxNesting) + "]]" + "[[["},
+		"colons": {strings.Repeat(": ", maxNesting) + "x", strings.Repeat(": ", maxNesting+1) + "x"},
+		"lines":  {strings.Repeat("- ", maxNesting) + "x\n- [", strings.Repeat("[\n", maxNesting+1)},
+		"quotes": {strings.Repeat(`"`, maxQuotes/2) + strings.Repeat("'", maxQuotes/2),
+			strings.Repeat(`"`, maxQuotes) + "'"},
 		"indent":  {strings.Repeat(" ", 8*maxNesting) + "x", strings.Repeat(" ", 8*maxNesting+1) + "x"},
 		"padding": {strings.Repeat(" ", 9*maxNesting) + "\n", "a\n" + strings.Repeat(" ", 9*maxNesting) + "x"},
 	} {
@@ -124,7 +127,8 @@ func TestShallow(t *testing.T) {
 			t.Errorf("%s passes", name)
 		}
 	}
-	if err := shallow([]byte("a\nb\n" + strings.Repeat("[", 33))); err == nil || !strings.HasPrefix(err.Error(), "3: ") {
+	if err := shallow([]byte("a\nb\n" + strings.Repeat("[", 33))); err == nil ||
+		!strings.HasPrefix(err.Error(), "3: ") {
 		t.Errorf("the third line: %v", err)
 	}
 }
@@ -133,14 +137,16 @@ func TestShallow(t *testing.T) {
 func TestSourceTexts(t *testing.T) {
 	for s, want := range map[Source]string{
 		{Path: "a"}: "a", {Path: "a", Weight: 0.25}: "a@0.25", {Path: "a", Epochs: 2}: "a (at most 2 epochs)",
-		{Path: "a", Weight: 3, Epochs: 1.5}: "a@3 (at most 1.5 epochs)", {Path: "a", Epochs: 0.5}: "a (at most 0.5 epochs)",
+		{Path: "a", Weight: 3, Epochs: 1.5}: "a@3 (at most 1.5 epochs)",
+		{Path: "a", Epochs: 0.5}:            "a (at most 0.5 epochs)",
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	for _, tail := range []string{` {"path": "b"}`, "]", "}", " x", ","} {
-		if _, err := ParseSource(`{"path": "a"}` + tail); err == nil || !strings.Contains(err.Error(), "text after it") {
+		if _, err := ParseSource(`{"path": "a"}` + tail); err == nil ||
+			!strings.Contains(err.Error(), "text after it") {
 			t.Errorf("%q after an object: %v", tail, err)
 		}
 	}
@@ -161,7 +167,8 @@ func TestOldRecipesRecomputeNothing(t *testing.T) {
 			older += line
 		}
 	}
-	for text, want := range map[string]layer.Recompute{whole: "blocks", older: "off", `{"train": {"keep_last": 3}}`: "blocks"} {
+	for text, want := range map[string]layer.Recompute{whole: "blocks", older: "off",
+		`{"train": {"keep_last": 3}}`: "blocks"} {
 		back, _ := Named("6.8b", "diff")
 		if err := back.Parse([]byte(text)); err != nil || back.Train.Recompute != want {
 			t.Errorf("recompute %q, want %q (%v)", back.Train.Recompute, want, err)

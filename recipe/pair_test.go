@@ -8,7 +8,8 @@ import (
 
 // A pair is cut at its first equals sign, for every key and any value: SetPair does and says what Set does.
 func TestPairIsCutOnce(t *testing.T) {
-	values := []string{"", "1", "0.5", "true", "word", "a=b", "synthetic:docs=200,len=64", "=", "==x=", `["a=1","b=2@3"]`, `[{"path":"x=y","weight":2}]`, "k = v"}
+	values := []string{"", "1", "0.5", "true", "word", "a=b", "synthetic:docs=200,len=64", "=", "==x=",
+		`["a=1","b=2@3"]`, `[{"path":"x=y","weight":2}]`, "k = v"}
 	taken := 0
 	for path := range byPath {
 		for _, v := range values {
@@ -33,7 +34,8 @@ func TestPairIsCutOnce(t *testing.T) {
 		}
 	}
 	r := new(Recipe)
-	if err := r.SetPair("data.sources=synthetic:docs=200"); err != nil || len(r.Data.Sources) != 1 || r.Data.Sources[0].Path != "synthetic:docs=200" {
+	if err := r.SetPair("data.sources=synthetic:docs=200"); err != nil || len(r.Data.Sources) != 1 ||
+		r.Data.Sources[0].Path != "synthetic:docs=200" {
 		t.Errorf("%+v, %v", r.Data.Sources, err)
 	}
 }

@@ -29,7 +29,8 @@ func TestPairsAreEqualInSize(t *testing.T) {
 			}
 			got := float64(model.Table(r.Model).Count())
 			if s.Name != "nano" && !(math.Abs(got/want-1) < 0.01) {
-				t.Errorf("%s: %s has %.0f parameters, the transformer %.0f (%+.2f %%)", s.Name, a.Name, got, want, 100*(got/want-1))
+				t.Errorf("%s: %s has %.0f parameters, the transformer %.0f (%+.2f %%)", s.Name, a.Name, got, want,
+					100*(got/want-1))
 			}
 		}
 	}
@@ -62,7 +63,8 @@ func TestJSONRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Model.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2}
-			r.Data.Sources = []Source{{Path: "a,b.txt", Weight: 0.7}, {Path: "c", Weight: 3, Epochs: 1.5}, {Path: "d@e.txt", Weight: 1}, {Path: "x@2"}}
+			r.Data.Sources = []Source{{Path: "a,b.txt", Weight: 0.7}, {Path: "c", Weight: 3, Epochs: 1.5},
+				{Path: "d@e.txt", Weight: 1}, {Path: "x@2"}}
 			var back Recipe
 			if err := back.Parse(r.JSON()); err != nil {
 				t.Fatalf("%s %s: %v\n%s", s.Name, a.Name, err, r.JSON())
@@ -194,7 +196,8 @@ func TestComplete(t *testing.T) {
 		{`data.sources=[""]`, "one of them is empty"},
 		{`data.sources=["a@1", "b"]`, "1 of 2 have a weight"},
 		{`data.sources=["a", {"path": "b", "epochs": 2}]`, "no weight"},
-		{`data.sources=["a", {"path": "b", "epochs": 0.5}]`, "b (at most 0.5 epochs) has a bound on its epochs and no weight"},
+		{`data.sources=["a", {"path": "b", "epochs": 0.5}]`,
+			"b (at most 0.5 epochs) has a bound on its epochs and no weight"},
 		{"data.order=sorted", "data.order"},
 		{"data.held_out_by=rows", "data.held_out_by"},
 		{"name=../../x", "name"},
@@ -246,14 +249,16 @@ func TestOldRecipesMeanAStream(t *testing.T) {
 	delete(whole["data"].(map[string]any), "held_out_by")
 	old, _ := json.Marshal(whole)
 	for text, want := range map[string][2]string{
-		string(old): {"stream", "documents"}, string(r.JSON()): {"random", "pieces"}, `{"data": {"isolate": true}}`: {"random", "pieces"},
+		string(old): {"stream", "documents"}, string(r.JSON()): {"random", "pieces"},
+		`{"data": {"isolate": true}}`: {"random", "pieces"},
 	} {
 		back, _ := Nano("diff")
 		if err := back.Parse([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		if back, err = back.Complete(); err != nil || [2]string{back.Data.Order, back.Data.HeldOutBy} != want {
-			t.Errorf("order %q, held out by %q, want %q (%v) of %s", back.Data.Order, back.Data.HeldOutBy, want, err, text)
+			t.Errorf("order %q, held out by %q, want %q (%v) of %s", back.Data.Order, back.Data.HeldOutBy,
+				want, err, text)
 		}
 	}
 }
@@ -266,7 +271,8 @@ func TestSourcesInYAML(t *testing.T) {
 	if err != nil || !slices.Equal(r.Data.Sources, want) {
 		t.Errorf("%+v, %v", r.Data.Sources, err)
 	}
-	for set, want := range map[string]string{"data.order=stream": "data.order", "data.max_tokens=1": "data.max_tokens"} {
+	for set, want := range map[string]string{"data.order=stream": "data.order",
+		"data.max_tokens=1": "data.max_tokens"} {
 		bad := r
 		if err := bad.SetPair(set); err != nil {
 			t.Fatal(err)
@@ -298,7 +304,8 @@ func TestParseSource(t *testing.T) {
 		{"notes@NaN", Source{}, "weight is NaN"},
 	} {
 		got, err := ParseSource(c.in)
-		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+		if c.err == "" && (err != nil || got != c.want) || c.err != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s: %+v, error %v; want %+v, %q", c.in, got, err, c.want, c.err)
 		}
 	}
@@ -319,7 +326,8 @@ func TestParseSource(t *testing.T) {
 func TestHeldOutNaN(t *testing.T) {
 	r, _ := Nano("diff")
 	r.Data.HeldOut = math.NaN()
-	if _, err := r.Complete(); err == nil || !strings.Contains(err.Error(), "data.held_out: is NaN, must be in [0, 1)") {
+	if _, err := r.Complete(); err == nil ||
+		!strings.Contains(err.Error(), "data.held_out: is NaN, must be in [0, 1)") {
 		t.Error(err)
 	}
 }

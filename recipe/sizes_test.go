@@ -24,7 +24,8 @@ func TestSizesAreAsDescribed(t *testing.T) {
 			if m := parameters.FindStringSubmatch(s.Doc); m != nil {
 				checked++
 				said, err := strconv.ParseFloat(m[1], 64)
-				if got := float64(model.Table(r.Model).Count()) / 1e6; err != nil || !(math.Abs(got-said) <= 0.03*said) {
+				if got := float64(model.Table(r.Model).Count()) / 1e6; err != nil ||
+					!(math.Abs(got-said) <= 0.03*said) {
 					t.Errorf("%s %s: %q, and it has %.2fM", s.Name, a.Name, s.Doc, got)
 				}
 			}

@@ -14,7 +14,8 @@ func TestWholeRecipesHaveEveryOldKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, missing := range []string{"", "data.sources", "data.held_out", "data.max_tokens", "data.isolate", "train.keep_last", "train.strict_save"} {
+	for _, missing := range []string{"", "data.sources", "data.held_out", "data.max_tokens", "data.isolate",
+		"train.keep_last", "train.strict_save"} {
 		var all map[string]map[string]any
 		if err := json.Unmarshal([]byte(`{"data": {}, "train": {}}`), &all); err != nil {
 			t.Fatal(err)
@@ -49,7 +50,9 @@ func TestWholeRecipesHaveEveryOldKey(t *testing.T) {
 
 // One source with a bound on its epochs needs no weight; it is mixed, so a stream or a number of tokens does not fit it.
 func TestOneBoundedSource(t *testing.T) {
-	for set, want := range map[string]string{"": "", "data.order=stream": "data.order: a stream takes all sources as one", "data.max_tokens=9": "data.max_tokens: would cut", "data.order=random": ""} {
+	for set, want := range map[string]string{"": "",
+		"data.order=stream": "data.order: a stream takes all sources as one",
+		"data.max_tokens=9": "data.max_tokens: would cut", "data.order=random": ""} {
 		r, _ := Nano("diff")
 		if err := r.SetPair(`data.sources=[{"path": "x", "epochs": 2}]`); err != nil {
 			t.Fatal(err)
@@ -72,7 +75,8 @@ func TestOneBoundedSource(t *testing.T) {
 	if _, err := plain.Complete(); err != nil {
 		t.Errorf("sources without weights: %v", err)
 	}
-	for in, want := range map[string]Source{`C:\me@home\x`: {Path: `C:\me@home\x`}, `a\b@2`: {Path: `a\b`, Weight: 2}, "@1": {Path: "", Weight: 1}} {
+	for in, want := range map[string]Source{`C:\me@home\x`: {Path: `C:\me@home\x`}, `a\b@2`: {Path: `a\b`, Weight: 2},
+		"@1": {Path: "", Weight: 1}} {
 		if got, err := ParseSource(in); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", in, got, err)
 		}
@@ -89,7 +93,8 @@ func TestObjectsAreReplaced(t *testing.T) {
 	yarn := `{"type":"yarn","factor":4,"original_context":32}`
 	for text, want := range map[string]string{
 		`{"type":"linear","factor":2}`: `{"type":"linear","factor":2}`, "null": "null", yarn: yarn,
-		`{"factor":8,"typo":1}`: "", `{"factor":"x"}`: "", `{"type":"linear","factor":2} {}`: "", `{"type":"linear","factor":2}]`: "", `null 1`: "",
+		`{"factor":8,"typo":1}`: "", `{"factor":"x"}`: "", `{"type":"linear","factor":2} {}`: "",
+		`{"type":"linear","factor":2}]`: "", `null 1`: "",
 	} {
 		r, _ := Nano("diff")
 		if err := r.Set("model.rope_scaling", yarn); err != nil {

@@ -32,7 +32,8 @@ func TestGateOfAModel(t *testing.T) {
 			if l.Queue > 0 {
 				queue, tokens = 3, 70
 			}
-			if g := m.gate; g.room != c.room || g.free != c.room || g.maxWait != queue || g.maxTokens != tokens || g.maxDelay != l.Wait {
+			if g := m.gate; g.room != c.room || g.free != c.room || g.maxWait != queue || g.maxTokens != tokens ||
+				g.maxDelay != l.Wait {
 				t.Errorf("%d slots, %+v: %+v", c.slots, l, g)
 			}
 		}
@@ -83,7 +84,8 @@ func TestPlacesOfARequest(t *testing.T) {
 		w := g.queues["anyone"][0]
 		g.mu.Unlock()
 		if _, tokens := g.load(); w.seqs != c.seqs || w.tokens != c.tokens || tokens != c.tokens {
-			t.Errorf("%s %v takes %d places and %d tokens, want %d and %d", c.path, c.body, w.seqs, w.tokens, c.seqs, c.tokens)
+			t.Errorf("%s %v takes %d places and %d tokens, want %d and %d", c.path, c.body, w.seqs, w.tokens,
+				c.seqs, c.tokens)
 		}
 		cancel()
 		<-done
@@ -102,8 +104,10 @@ func TestLateByDefault(t *testing.T) {
 		service           float64 // seconds
 		want              bool
 	}{
-		{4, 1, 0, 9, false}, {4, 2, 0, 9, true}, {5, 2, 0, 9, true}, {6, 2, 0, 9, false}, {1, 1, 0, 9, true}, {1, 0, 0, 9, false},
-		{4, 2, 15, 1, true}, {4, 2, 16, 1, false}, {4, 2, 16, 1.01, true}, {4, 4, 99, 0.5, false}, {4, 4, 99, 0.51, true}, {4, 2, 0, 0, true},
+		{4, 1, 0, 9, false}, {4, 2, 0, 9, true}, {5, 2, 0, 9, true}, {6, 2, 0, 9, false}, {1, 1, 0, 9, true},
+		{1, 0, 0, 9, false},
+		{4, 2, 15, 1, true}, {4, 2, 16, 1, false}, {4, 2, 16, 1.01, true}, {4, 4, 99, 0.5, false},
+		{4, 4, 99, 0.51, true}, {4, 2, 0, 0, true},
 	} {
 		g := newGate(c.room, 100, 1000, 0)
 		g.left, g.service = c.left, c.service
@@ -127,8 +131,10 @@ func TestDrainCounts(t *testing.T) {
 		took           time.Duration
 		aborts, served bool
 	}{
-		{"none", 0, 0, false, 0, 0, false, false}, {"in time", 3, 4 * time.Second, false, 0, 4 * time.Second, false, false},
-		{"aborted", 3, 0, false, 3, 10 * time.Second, true, false}, {"deaf", 2, 0, true, 2, 12 * time.Second, true, false},
+		{"none", 0, 0, false, 0, 0, false, false},
+		{"in time", 3, 4 * time.Second, false, 0, 4 * time.Second, false, false},
+		{"aborted", 3, 0, false, 3, 10 * time.Second, true, false},
+		{"deaf", 2, 0, true, 2, 12 * time.Second, true, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newCalls()
@@ -154,8 +160,10 @@ func TestDrainCounts(t *testing.T) {
 			}
 			begin := time.Now()
 			n := s.drain(10*time.Second, 2*time.Second)
-			if took := time.Since(begin); n != c.aborted || took != c.took || (context.Cause(s.base) != nil) != c.aborts {
-				t.Errorf("%s: %d aborted after %v, want %d after %v; %v", c.name, n, took, c.aborted, c.took, context.Cause(s.base))
+			if took := time.Since(begin); n != c.aborted || took != c.took ||
+				(context.Cause(s.base) != nil) != c.aborts {
+				t.Errorf("%s: %d aborted after %v, want %d after %v; %v", c.name, n, took, c.aborted, c.took,
+					context.Cause(s.base))
 			}
 			if c.aborts && context.Cause(s.base) != error(errDraining) || !errors.Is(s.begin(), errDraining) {
 				t.Errorf("%s: aborted with %v, a new call: %v", c.name, context.Cause(s.base), s.begin())

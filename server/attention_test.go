@@ -100,7 +100,8 @@ func TestInterventionsEndWithTheirRequest(t *testing.T) {
 	}
 	before, plain := text(), ask(fieldsOf{})
 	for _, list := range []any{
-		[]any{fieldsOf{"lambda": 0}}, []any{fieldsOf{"lambda": 1.5, "layers": []int{0}}}, []any{fieldsOf{"second": "shuffled", "seed": 7}}, []any{fieldsOf{"second": "averaged"}},
+		[]any{fieldsOf{"lambda": 0}}, []any{fieldsOf{"lambda": 1.5, "layers": []int{0}}},
+		[]any{fieldsOf{"second": "shuffled", "seed": 7}}, []any{fieldsOf{"second": "averaged"}},
 		[]any{fieldsOf{"knockout": true, "layers": []int{1}, "heads": []int{2}}},
 	} {
 		if a := ask(fieldsOf{"interventions": list}); a.Loss == plain.Loss {
@@ -150,7 +151,8 @@ func TestAttentionLimits(t *testing.T) {
 		}
 	}
 	r := newRig(t, setup{Config: Config{Limits: Limits{Tops: 3}}})
-	if status, _, b := r.do("POST", "/v1/attention", fieldsOf{"prompt": "x", "topk": 4}); status != http.StatusBadRequest {
+	if status, _, b := r.do("POST", "/v1/attention",
+		fieldsOf{"prompt": "x", "topk": 4}); status != http.StatusBadRequest {
 		t.Errorf("topk beyond its limit: %d %s", status, b)
 	}
 	// A prompt of the context's length passes, one token more is refused with both numbers; a huge one is refused
@@ -171,15 +173,25 @@ func TestAttentionLimits(t *testing.T) {
 func TestAttentionFields(t *testing.T) {
 	r := newRig(t, setup{})
 	for body, param := range map[string]string{
-		`{}`: "prompt", `{"prompt":[]}`: "prompt", `{"prompt":["a","b"]}`: "prompt", `{"prompt":5}`: "prompt", `{"prompt":[[999]]}`: "prompt",
-		`{"prompt":"x","layers":[2]}`: "layers", `{"prompt":"x","layers":[-1]}`: "layers", `{"prompt":"x","layers":[0,0]}`: "layers", `{"prompt":"x","layers":[1e300]}`: "layers",
-		`{"prompt":"x","layers":"all"}`: "layers", `{"prompt":"x","heads":[4]}`: "heads", `{"prompt":"x","heads":[9223372036854775808]}`: "heads",
-		`{"prompt":"x","maps":["vanilla"]}`: "maps", `{"prompt":"x","maps":"a1"}`: "maps", `{"prompt":"x","maps":["a1","a1"]}`: "maps",
-		`{"prompt":"x","size":0}`: "size", `{"prompt":"x","size":-5}`: "size", `{"prompt":"x","size":1e18}`: "size", `{"prompt":"x","size":2.5}`: "size",
-		`{"prompt":"x","rows":[2]}`: "rows", `{"prompt":"x","next":[7]}`: "next", `{"prompt":"x","topk":0}`: "topk", `{"prompt":"x","topk":1000000}`: "topk",
-		`{"prompt":"x","interventions":[{"lamda":1}]}`: "interventions", `{"prompt":"x","interventions":{"lambda":1}}`: "interventions", `{"prompt":"x","interventions":[{"lambda":1e300}]}`: "interventions",
-		`{"prompt":"x","interventions":[{"second":"gone"}]}`: "interventions", `{"prompt":"x","interventions":[{"layers":[5]}]}`: "interventions", `{"prompt":"x","interventions":[{"heads":[-1]}]}`: "interventions",
-		`{"prompt":"x","interventions":[{"seed":-1}]}`: "interventions", `{"prompt":"x","sise":5}`: "sise",
+		`{}`: "prompt", `{"prompt":[]}`: "prompt", `{"prompt":["a","b"]}`: "prompt", `{"prompt":5}`: "prompt",
+		`{"prompt":[[999]]}`:          "prompt",
+		`{"prompt":"x","layers":[2]}`: "layers", `{"prompt":"x","layers":[-1]}`: "layers",
+		`{"prompt":"x","layers":[0,0]}`: "layers", `{"prompt":"x","layers":[1e300]}`: "layers",
+		`{"prompt":"x","layers":"all"}`: "layers", `{"prompt":"x","heads":[4]}`: "heads",
+		`{"prompt":"x","heads":[9223372036854775808]}`: "heads",
+		`{"prompt":"x","maps":["vanilla"]}`:            "maps", `{"prompt":"x","maps":"a1"}`: "maps",
+		`{"prompt":"x","maps":["a1","a1"]}`: "maps",
+		`{"prompt":"x","size":0}`:           "size", `{"prompt":"x","size":-5}`: "size", `{"prompt":"x","size":1e18}`: "size",
+		`{"prompt":"x","size":2.5}`: "size",
+		`{"prompt":"x","rows":[2]}`: "rows", `{"prompt":"x","next":[7]}`: "next", `{"prompt":"x","topk":0}`: "topk",
+		`{"prompt":"x","topk":1000000}`:                      "topk",
+		`{"prompt":"x","interventions":[{"lamda":1}]}`:       "interventions",
+		`{"prompt":"x","interventions":{"lambda":1}}`:        "interventions",
+		`{"prompt":"x","interventions":[{"lambda":1e300}]}`:  "interventions",
+		`{"prompt":"x","interventions":[{"second":"gone"}]}`: "interventions",
+		`{"prompt":"x","interventions":[{"layers":[5]}]}`:    "interventions",
+		`{"prompt":"x","interventions":[{"heads":[-1]}]}`:    "interventions",
+		`{"prompt":"x","interventions":[{"seed":-1}]}`:       "interventions", `{"prompt":"x","sise":5}`: "sise",
 	} {
 		status, _, b := r.do("POST", "/v1/attention", body)
 		var e struct {
@@ -193,7 +205,8 @@ func TestAttentionFields(t *testing.T) {
 	if status, _, b := r.do("POST", "/v1/attention", many); status != http.StatusBadRequest {
 		t.Errorf("5001 interventions: %d %.200s", status, b)
 	}
-	if status, _, b := r.do("POST", "/v1/attention", fieldsOf{"prompt": "x", "model": "other"}); status != http.StatusNotFound {
+	if status, _, b := r.do("POST", "/v1/attention",
+		fieldsOf{"prompt": "x", "model": "other"}); status != http.StatusNotFound {
 		t.Errorf("another model: %d %s", status, b)
 	}
 }
@@ -215,7 +228,8 @@ func TestAttentionIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	props := doc.Paths["/v1/attention"]["post"].RequestBody.Content["application/json"].Schema.Properties
-	for _, name := range []string{"model", "prompt", "messages", "layers", "heads", "maps", "size", "rows", "next", "topk", "interventions"} {
+	for _, name := range []string{"model", "prompt", "messages", "layers", "heads", "maps", "size", "rows", "next",
+		"topk", "interventions"} {
 		if props[name] == nil {
 			t.Errorf("openapi.json does not describe %s of /v1/attention", name)
 		}

@@ -23,7 +23,8 @@ func BenchmarkStream(b *testing.B) {
 			for range streams {
 				wg.Go(func() {
 					q := infer.Request{IDs: []int32{65}, Sampling: infer.Sampling{MaxTokens: tokens, IgnoreEOS: true}}
-					if err := r.model.Engine.Generate(context.Background(), []infer.Request{q}, func(int, infer.Event) bool { return true }); err != nil {
+					if err := r.model.Engine.Generate(context.Background(), []infer.Request{q},
+						func(int, infer.Event) bool { return true }); err != nil {
 						b.Error(err)
 					}
 				})
@@ -45,7 +46,8 @@ func BenchmarkStream(b *testing.B) {
 						b.Error(err)
 						return
 					}
-					if n, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK || n < 100*tokens {
+					if n, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK ||
+						n < 100*tokens {
 						b.Errorf("%d %v, %d bytes", res.StatusCode, err, n)
 					}
 					res.Body.Close()

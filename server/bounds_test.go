@@ -18,8 +18,10 @@ func TestGateCancel(t *testing.T) {
 		g := newGate(2, 10, 100, time.Hour)
 		inside := &waiter{seqs: 2, admitted: make(chan struct{})}
 		g.free = 0
-		first, next := &waiter{seqs: 2, tokens: 5, admitted: make(chan struct{})}, &waiter{seqs: 1, tokens: 7, admitted: make(chan struct{})}
-		g.queues["a"], g.queues["b"], g.turn, g.waiting, g.tokens = []*waiter{first}, []*waiter{next}, []string{"a", "b"}, 2, 12
+		first, next := &waiter{seqs: 2, tokens: 5, admitted: make(chan struct{})},
+			&waiter{seqs: 1, tokens: 7, admitted: make(chan struct{})}
+		g.queues["a"], g.queues["b"], g.turn, g.waiting, g.tokens = []*waiter{first}, []*waiter{next},
+			[]string{"a", "b"}, 2, 12
 		if admitted {
 			g.leave(inside) // lets the first in
 			<-first.admitted
@@ -33,7 +35,8 @@ func TestGateCancel(t *testing.T) {
 		default:
 			t.Fatalf("admitted before %v: the next one waits with %d of 2 free", admitted, g.free)
 		}
-		if requests, tokens := g.load(); g.free != 1 || requests != 0 || tokens != 0 || len(g.turn) != 0 || len(g.queues) != 0 {
+		if requests, tokens := g.load(); g.free != 1 || requests != 0 || tokens != 0 || len(g.turn) != 0 ||
+			len(g.queues) != 0 {
 			t.Errorf("admitted before %v: %d free, %d requests, %d tokens wait", admitted, g.free, requests, tokens)
 		}
 	}
@@ -80,7 +83,8 @@ func TestGateKeepsItsRoom(t *testing.T) {
 			leave()
 		}
 	}
-	if requests, tokens := g.load(); g.free != 4 || requests != 0 || tokens != 0 || len(g.queues) != 0 || len(g.turn) != 0 {
+	if requests, tokens := g.load(); g.free != 4 || requests != 0 || tokens != 0 || len(g.queues) != 0 ||
+		len(g.turn) != 0 {
 		t.Errorf("%d free of 4, %d requests and %d tokens wait", g.free, requests, tokens)
 	}
 }
@@ -91,7 +95,8 @@ func TestGateOnBothSides(t *testing.T) {
 		waiting, tokens, mine int
 		delay                 time.Duration
 		want                  string
-	}{{0, 0, 999, 0, ""}, {1, 60, 40, 0, ""}, {1, 60, 41, 0, "60 tokens"}, {4, 4, 1, 0, ""}, {5, 5, 1, 0, "5 requests"}, {1, 1, 1, 10 * time.Second, ""}, {1, 1, 1, 11 * time.Second, "11.0 s"}} {
+	}{{0, 0, 999, 0, ""}, {1, 60, 40, 0, ""}, {1, 60, 41, 0, "60 tokens"}, {4, 4, 1, 0, ""}, {5, 5, 1, 0, "5 requests"},
+		{1, 1, 1, 10 * time.Second, ""}, {1, 1, 1, 11 * time.Second, "11.0 s"}} {
 		g := newGate(1, 5, 100, 10*time.Second)
 		g.waiting, g.tokens, g.service = c.waiting, c.tokens, c.delay.Seconds()
 		if c.waiting > 0 {
@@ -99,11 +104,13 @@ func TestGateOnBothSides(t *testing.T) {
 		}
 		err := g.full("b", &waiter{seqs: 1, tokens: c.mine})
 		var api *apiError
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &api) || !strings.Contains(api.Message, c.want) || api.Status != 429) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(!errors.As(err, &api) || !strings.Contains(api.Message, c.want) || api.Status != 429) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	for service, want := range map[float64]time.Duration{0: time.Second, 1: time.Second, 20: 10 * time.Second, 119: 59500 * time.Millisecond, 1e6: time.Minute} {
+	for service, want := range map[float64]time.Duration{0: time.Second, 1: time.Second, 20: 10 * time.Second,
+		119: 59500 * time.Millisecond, 1e6: time.Minute} {
 		g := newGate(1, 1, 100, time.Hour)
 		g.waiting, g.service, g.queues["a"] = 1, service, []*waiter{{seqs: 1}}
 		var api *apiError
@@ -123,8 +130,10 @@ func TestToolBounds(t *testing.T) {
 		}
 		return "[" + strings.Join(all, ",") + "]"
 	}
-	for text, want := range map[string]int{`[]`: 0, list(1): 1, list(maxTools): maxTools, list(maxTools + 1): -1, "[" + tool(strings.Repeat("a", 64)) + "]": 1, "[" + tool(strings.Repeat("a", 65)) + "]": -1,
-		"[" + tool("") + "]": -1, "[" + tool("a b") + "]": -1, "[" + tool("é") + "]": -1, "[" + tool("A-z_09") + "]": 1, `{}`: -1, `[3]`: -1, `[{"type":"function"}]`: -1, `[{"type":"x","function":{"name":"a"}}]`: -1,
+	for text, want := range map[string]int{`[]`: 0, list(1): 1, list(maxTools): maxTools, list(maxTools + 1): -1, "[" +
+		tool(strings.Repeat("a", 64)) + "]": 1, "[" + tool(strings.Repeat("a", 65)) + "]": -1,
+		"[" + tool("") + "]": -1, "[" + tool("a b") + "]": -1, "[" + tool("é") + "]": -1, "[" + tool("A-z_09") + "]": 1,
+		`{}`: -1, `[3]`: -1, `[{"type":"function"}]`: -1, `[{"type":"x","function":{"name":"a"}}]`: -1,
 		"[" + tool("a") + `,{"type":"function","function":{"name":"b","parameters":3}}]`: -1} {
 		got, problem := checkTools(json.RawMessage(text))
 		if want >= 0 && (problem != "" || len(got) != want) || want < 0 && problem == "" {

@@ -30,16 +30,19 @@ func TestPublicErrors(t *testing.T) {
 		{invalid("top_p", "is %d", 2), 400, typeInvalid, "top_p", "", "top_p: is 2"},
 		{&infer.FieldError{Field: "stop", Problem: "is empty"}, 400, typeInvalid, "stop", "", "stop: is empty"},
 		{&lab.FieldError{Field: "rows", Problem: "are many"}, 400, typeInvalid, "rows", "", "rows: are many"},
-		{&infer.ContextError{Prompt: 9, Limit: 8, Of: "context"}, 400, typeInvalid, "prompt", "context_length_exceeded", "9 tokens"},
+		{&infer.ContextError{Prompt: 9, Limit: 8, Of: "context"}, 400, typeInvalid, "prompt",
+			"context_length_exceeded", "9 tokens"},
 		{model.ErrParts, 501, typeServer, "", "not_implemented", model.ErrParts.Error()},
 		{chat.ErrTemplate, 400, typeInvalid, "messages", "", chat.ErrTemplate.Error()},
 		{errDeadline, 504, typeServer, "", "deadline_exceeded", "longer than"},
-		{errGone, 499, typeServer, "", "", "gone"}, {errSlow, 499, typeServer, "", "", "gone"}, {context.Canceled, 499, typeServer, "", "", "gone"},
+		{errGone, 499, typeServer, "", "", "gone"}, {errSlow, 499, typeServer, "", "", "gone"},
+		{context.Canceled, 499, typeServer, "", "", "gone"},
 		{errors.New("secret"), 500, typeServer, "", "internal_error", "under request id7"},
 	} {
 		for _, err := range []error{x.err, fmt.Errorf("while busy: %w", x.err)} {
 			e := public(err, "id7")
-			if e.Status != x.status || e.Type != x.kind || e.Param != x.param || e.Code != x.code || !strings.Contains(e.Message, x.says) || strings.Contains(e.Message, "secret") {
+			if e.Status != x.status || e.Type != x.kind || e.Param != x.param || e.Code != x.code ||
+				!strings.Contains(e.Message, x.says) || strings.Contains(e.Message, "secret") {
 				t.Errorf("%v: %+v", err, e)
 			}
 			b, _ := json.Marshal(e.body())
@@ -49,13 +52,16 @@ func TestPublicErrors(t *testing.T) {
 					Param, Code   *string
 				}
 			}
-			if err := json.Unmarshal(b, &body); err != nil || body.Error.Message != e.Message || body.Error.Type != x.kind || (body.Error.Param == nil) != (x.param == "") || (body.Error.Code == nil) != (x.code == "") {
+			if err := json.Unmarshal(b, &body); err != nil || body.Error.Message != e.Message ||
+				body.Error.Type != x.kind || (body.Error.Param == nil) != (x.param == "") ||
+				(body.Error.Code == nil) != (x.code == "") {
 				t.Errorf("%v: %s, %v", x.err, b, err)
 			}
 		}
 	}
 	r := newBare(t, setup{})
-	for retry, want := range map[time.Duration]string{0: "", time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2"} {
+	for retry, want := range map[time.Duration]string{0: "", time.Millisecond: "1", time.Second: "1",
+		1001 * time.Millisecond: "2"} {
 		w := httptest.NewRecorder()
 		r.fail(w, httptest.NewRequest("GET", "/", nil), &apiError{Status: http.StatusServiceUnavailable, Retry: retry})
 		if got := w.Header().Get("Retry-After"); got != want || w.Code != 503 {
@@ -96,7 +102,8 @@ func TestChoiceByHand(t *testing.T) {
 	}
 	whole := &choice{logprobs: true}
 	whole.add(infer.Event{ID: 1, Offset: 0})
-	if p := whole.add(infer.Event{ID: -1, Done: true, Reason: infer.ReasonLength}); len(p.tokens) != 1 || whole.reason != "length" {
+	if p := whole.add(infer.Event{ID: -1, Done: true, Reason: infer.ReasonLength}); len(p.tokens) != 1 ||
+		whole.reason != "length" {
 		t.Errorf("the end releases %d tokens, %q", len(p.tokens), whole.reason)
 	}
 	for _, reason := range []string{infer.ReasonEOS, infer.ReasonComplete, infer.ReasonStop} {
@@ -118,7 +125,8 @@ func TestChoiceByHand(t *testing.T) {
 
 // Usage: each prompt once, the most that any of its choices found in the cache, every choice's own tokens.
 func TestUsageByHand(t *testing.T) {
-	list := []*choice{{generated: 3, cached: 6}, {generated: 4, cached: 8}, {generated: 0, cached: 4}, {generated: 1, cached: 4}}
+	list := []*choice{{generated: 3, cached: 6}, {generated: 4, cached: 8}, {generated: 0, cached: 4},
+		{generated: 1, cached: 4}}
 	reqs := make([]infer.Request, 4)
 	for i := range reqs {
 		reqs[i].IDs = make([]int32, 10+i/2)
@@ -148,7 +156,8 @@ func TestToolCallsByHand(t *testing.T) {
 	}{
 		{"plain  ", "plain  ", nil},
 		{tagged(`{"name":"a","arguments":{"x": 1}}`), "", []string{`a {"x":1}`}},
-		{" so " + tagged(`{"name":"a"}`) + " and " + tagged(`{"name":"b","arguments":[ ]}`) + " ", "so  and", []string{"a {}", "b []"}},
+		{" so " + tagged(`{"name":"a"}`) + " and " + tagged(`{"name":"b","arguments":[ ]}`) + " ", "so  and",
+			[]string{"a {}", "b []"}},
 		{tagged(`nonsense`) + "x", tagged(`nonsense`) + "x", nil},
 		{tagged(`{"name":""}`), tagged(`{"name":""}`), nil},
 		{tagged(`{"name":"a"}`) + "<tool_call>{", "<tool_call>{", []string{"a {}"}},
@@ -169,7 +178,9 @@ func TestToolCallsByHand(t *testing.T) {
 		}
 	}
 	for _, x := range []struct{ text, reason, want, content string }{
-		{"hello", "stop", "stop", "hello"}, {tagged(`{"name":"a"}`), "stop", "tool_calls", ""}, {tagged(`{"name":"a"}`), "length", "length", ""}, {"so " + tagged(`{"name":"a"}`), "stop", "tool_calls", "so"},
+		{"hello", "stop", "stop", "hello"}, {tagged(`{"name":"a"}`), "stop", "tool_calls", ""},
+		{tagged(`{"name":"a"}`), "length", "length", ""},
+		{"so " + tagged(`{"name":"a"}`), "stop", "tool_calls", "so"},
 	} {
 		ch := &choice{reason: x.reason}
 		ch.text.WriteString(x.text)
@@ -181,7 +192,8 @@ func TestToolCallsByHand(t *testing.T) {
 			t.Errorf("%q: %s and %s", x.text, b, e)
 		}
 		for _, text := range []string{string(b), string(e)} {
-			if !strings.Contains(text, fmt.Sprintf(`"finish_reason":%q`, x.want)) || x.content != "" && !strings.Contains(text, fmt.Sprintf(`"content":%q`, x.content)) {
+			if !strings.Contains(text, fmt.Sprintf(`"finish_reason":%q`, x.want)) || x.content != "" &&
+				!strings.Contains(text, fmt.Sprintf(`"content":%q`, x.content)) {
 				t.Errorf("%q: %s", x.text, text)
 			}
 		}

@@ -115,7 +115,8 @@ func TestDrainGivesUp(t *testing.T) {
 	got := d.begin(long)
 	d.running(1)
 	d.ends(5 * time.Second)
-	if status, body := got(); status != 200 || !strings.Contains(body, `"shutting_down"`) || strings.Contains(body, "[DONE]") {
+	if status, body := got(); status != 200 || !strings.Contains(body, `"shutting_down"`) ||
+		strings.Contains(body, "[DONE]") {
 		t.Errorf("%d …%q", status, body[max(0, len(body)-200):])
 	}
 }
@@ -163,7 +164,8 @@ func TestDrainRefusesNewCalls(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
 		}
 	}
-	if status, body := d.begin(short)(); status != http.StatusServiceUnavailable || !strings.Contains(body, "shutting_down") {
+	if status, body := d.begin(short)(); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "shutting_down") {
 		t.Errorf("a new call: %d %q", status, body)
 	}
 	if status, body := got(); status != 200 || !strings.HasSuffix(body, "[DONE]\n\n") {
@@ -210,8 +212,10 @@ func TestDrainOfOneServerLeavesTheOther(t *testing.T) {
 
 // TestPings: a stream that is silent sends comments, which clients skip.
 func TestPings(t *testing.T) {
-	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 1, PrefillChunk: 1}, Config: Config{Limits: Limits{Ping: 5 * time.Millisecond}}})
-	q, err := http.NewRequest("POST", r.http.URL+"/v1/completions", strings.NewReader(`{"prompt":"`+strings.Repeat("x", 200)+`","max_tokens":3,"stream":true}`))
+	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 1, PrefillChunk: 1},
+		Config: Config{Limits: Limits{Ping: 5 * time.Millisecond}}})
+	q, err := http.NewRequest("POST", r.http.URL+"/v1/completions",
+		strings.NewReader(`{"prompt":"`+strings.Repeat("x", 200)+`","max_tokens":3,"stream":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}

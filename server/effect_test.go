@@ -73,22 +73,28 @@ func TestFieldsTakeEffect(t *testing.T) {
 	if _, c := ask(ends); c.Usage.Completion != 24 || *c.Choices[0].Reason != "length" {
 		t.Errorf("ignore_eos: %+v", c.Usage)
 	}
-	if _, c := ask(fieldsOf{"logit_bias": fieldsOf{"65": 100}, "stop_token_ids": []int{65}}); c.Usage.Completion != 1 || *c.Choices[0].Reason != "stop" {
+	if _, c := ask(fieldsOf{"logit_bias": fieldsOf{"65": 100}, "stop_token_ids": []int{65}}); c.Usage.Completion != 1 ||
+		*c.Choices[0].Reason != "stop" {
 		t.Errorf("stop_token_ids: %+v", c)
 	}
-	if _, c := ask(fieldsOf{"logit_bias": fieldsOf{"65": 100}, "stop": "AAA"}); c.Choices[0].Text != "" || c.Usage.Completion != 3 || *c.Choices[0].Reason != "stop" {
+	if _, c := ask(fieldsOf{"logit_bias": fieldsOf{"65": 100}, "stop": "AAA"}); c.Choices[0].Text != "" ||
+		c.Usage.Completion != 3 || *c.Choices[0].Reason != "stop" {
 		t.Errorf("stop: %+v", c)
 	}
-	if _, c := ask(fieldsOf{"n": 3}); len(c.Choices) != 3 || c.Choices[0].Text == c.Choices[1].Text || c.Choices[1].Text == c.Choices[2].Text {
+	if _, c := ask(fieldsOf{"n": 3}); len(c.Choices) != 3 || c.Choices[0].Text == c.Choices[1].Text ||
+		c.Choices[1].Text == c.Choices[2].Text {
 		t.Errorf("n: %+v", c.Choices)
 	}
-	if _, c := ask(fieldsOf{"echo": true}); !strings.HasPrefix(c.Choices[0].Text, "abc") || len(c.Choices[0].Logprobs.Tokens) != 27 || c.Choices[0].Logprobs.Logprob[0] != nil {
+	if _, c := ask(fieldsOf{"echo": true}); !strings.HasPrefix(c.Choices[0].Text, "abc") ||
+		len(c.Choices[0].Logprobs.Tokens) != 27 || c.Choices[0].Logprobs.Logprob[0] != nil {
 		t.Errorf("echo: %+v", c.Choices)
 	}
-	if _, c := ask(fieldsOf{"logprobs": 4, "temperature": 0}); len(c.Choices[0].Logprobs.Top[3]) < 4 || c.Choices[0].Logprobs.Tokens[0] != first {
+	if _, c := ask(fieldsOf{"logprobs": 4, "temperature": 0}); len(c.Choices[0].Logprobs.Top[3]) < 4 ||
+		c.Choices[0].Logprobs.Tokens[0] != first {
 		t.Errorf("logprobs: %+v", c.Choices[0].Logprobs)
 	}
-	r.refused("/v1/completions", fieldsOf{"prompt": "x", "skip_special_tokens": false}, http.StatusBadRequest, "skip_special_tokens", "")
+	r.refused("/v1/completions", fieldsOf{"prompt": "x", "skip_special_tokens": false}, http.StatusBadRequest,
+		"skip_special_tokens", "")
 	r.quiet()
 }
 
@@ -116,7 +122,8 @@ func TestCachedTokens(t *testing.T) {
 func TestChatFields(t *testing.T) {
 	const template = `{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}{% if mood %}{{ mood }}{% endif %}{% if add_generation_prompt %}[assistant:{% endif %}`
 	r := newRig(t, setup{template: template})
-	say := []fieldsOf{{"role": "developer", "content": "be"}, {"role": "user", "content": []fieldsOf{{"type": "text", "text": "h"}, {"type": "text", "text": "i"}}}}
+	say := []fieldsOf{{"role": "developer", "content": "be"},
+		{"role": "user", "content": []fieldsOf{{"type": "text", "text": "h"}, {"type": "text", "text": "i"}}}}
 	prompt := func(more fieldsOf) string {
 		t.Helper()
 		body := fieldsOf{"messages": say}
@@ -134,27 +141,37 @@ func TestChatFields(t *testing.T) {
 		return text.Prompt
 	}
 	for want, more := range map[string]fieldsOf{
-		"[system:be][user:hi][assistant:":      nil,
-		"[system:be][user:hi]":                 {"add_generation_prompt": false},
-		"[system:be][user:hi]grim[assistant:":  {"chat_template_kwargs": fieldsOf{"mood": "grim"}},
-		"[system:be][user:hi":                  {"continue_final_message": true, "messages": []fieldsOf{say[0], {"role": "user", "content": "hi"}}},
-		"[user:hi][assistant:so][user:hi":      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "so"}, {"role": "user", "content": "hi"}}},
-		"[user: so it is":                      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": " so it is \n"}}}, // templates may trim
-		"[user:assistant":                      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": "assistant"}}},    // as what begins an answer does
-		"[system:be][assistant:so][assistant:": {"messages": []fieldsOf{say[0], {"role": "assistant", "content": "so"}}},
+		"[system:be][user:hi][assistant:":     nil,
+		"[system:be][user:hi]":                {"add_generation_prompt": false},
+		"[system:be][user:hi]grim[assistant:": {"chat_template_kwargs": fieldsOf{"mood": "grim"}},
+		"[system:be][user:hi": {"continue_final_message": true,
+			"messages": []fieldsOf{say[0], {"role": "user", "content": "hi"}}},
+		"[user:hi][assistant:so][user:hi": {"continue_final_message": true,
+			"messages": []fieldsOf{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "so"},
+				{"role": "user", "content": "hi"}}},
+		"[user: so it is": {"continue_final_message": true,
+			"messages": []fieldsOf{{"role": "user", "content": " so it is \n"}}}, // templates may trim
+		"[user:assistant": {"continue_final_message": true,
+			"messages": []fieldsOf{{"role": "user", "content": "assistant"}}}, // as what begins an answer does
+		"[system:be][assistant:so][assistant:": {"messages": []fieldsOf{say[0],
+			{"role": "assistant", "content": "so"}}},
 	} {
 		if got := prompt(more); got != want {
 			t.Errorf("%v: %q, want %q", more, got, want)
 		}
 	}
 	var chat chatReply
-	r.post("/v1/chat/completions", fieldsOf{"messages": say, "max_tokens": 2, "seed": 1, "logprobs": true, "top_logprobs": 3}, &chat)
-	if l := chat.Choices[0].Logprobs; l == nil || len(l.Content) != 2 || len(l.Content[0].Top) != 3 || len(l.Content[0].Bytes) == 0 {
+	r.post("/v1/chat/completions", fieldsOf{"messages": say, "max_tokens": 2, "seed": 1, "logprobs": true,
+		"top_logprobs": 3}, &chat)
+	if l := chat.Choices[0].Logprobs; l == nil || len(l.Content) != 2 || len(l.Content[0].Top) != 3 ||
+		len(l.Content[0].Bytes) == 0 {
 		t.Errorf("%+v", chat.Choices[0].Logprobs)
 	}
-	list := r.events("/v1/chat/completions", fieldsOf{"messages": say, "max_tokens": 2, "seed": 1, "stream_options": fieldsOf{"include_usage": true}})
+	list := r.events("/v1/chat/completions",
+		fieldsOf{"messages": say, "max_tokens": 2, "seed": 1, "stream_options": fieldsOf{"include_usage": true}})
 	var last chatReply
-	if err := json.Unmarshal([]byte(list[len(list)-2]), &last); err != nil || len(last.Choices) != 0 || last.Usage == nil || last.Usage.Completion != 2 {
+	if err := json.Unmarshal([]byte(list[len(list)-2]), &last); err != nil || len(last.Choices) != 0 ||
+		last.Usage == nil || last.Usage.Completion != 2 {
 		t.Errorf("the last event but one: %s", list[len(list)-2])
 	}
 }
@@ -167,7 +184,8 @@ func TestTokenizerRoutes(t *testing.T) {
 	if err := json.Unmarshal(b, &info); err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s", status, b)
 	}
-	for _, name := range []string{"eos_token", "bos_token", "pad_token", "chat_template", "vocab_size", "max_model_len", "model"} {
+	for _, name := range []string{"eos_token", "bos_token", "pad_token", "chat_template", "vocab_size",
+		"max_model_len", "model"} {
 		if _, ok := info[name]; !ok {
 			t.Errorf("/tokenizer_info has no %s: %s", name, b)
 		}
@@ -179,11 +197,13 @@ func TestTokenizerRoutes(t *testing.T) {
 		Strs   []string `json:"token_strs"`
 	}
 	for _, body := range []fieldsOf{
-		{"prompt": "hé", "add_special_tokens": false, "return_token_strs": true}, {"content": "hé", "with_pieces": true}, {"prompt": "hé", "return_token_strs": true},
+		{"prompt": "hé", "add_special_tokens": false, "return_token_strs": true},
+		{"content": "hé", "with_pieces": true}, {"prompt": "hé", "return_token_strs": true},
 	} {
 		var got tokens
 		r.post("/tokenize", body, &got)
-		if got.Count != 3 || got.Len != 128 || !slices.Equal(got.Tokens, []int32{'h', 0xc3, 0xa9}) || len(got.Strs) != 3 || got.Strs[0] != "h" {
+		if got.Count != 3 || got.Len != 128 || !slices.Equal(got.Tokens, []int32{'h', 0xc3, 0xa9}) ||
+			len(got.Strs) != 3 || got.Strs[0] != "h" {
 			t.Errorf("%v: %+v", body, got)
 		}
 		var back struct{ Prompt, Content string }
@@ -204,28 +224,40 @@ func TestMetrics(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Keys: keys(t, "sk-secret-key")}})
 	r.key = "sk-secret-key"
 	for i := range 3 {
-		r.post("/v1/completions", fieldsOf{"prompt": "secret prompt", "max_tokens": 5, "seed": i, "ignore_eos": true}, new(completionReply))
+		r.post("/v1/completions", fieldsOf{"prompt": "secret prompt", "max_tokens": 5, "seed": i, "ignore_eos": true},
+			new(completionReply))
 	}
-	r.post("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 5, "logit_bias": fieldsOf{"256": 100}}, new(completionReply))
-	r.refused("/v1/completions", fieldsOf{"prompt": "x", "model": "secret-model"}, http.StatusNotFound, "model", "model_not_found")
+	r.post("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 5, "logit_bias": fieldsOf{"256": 100}},
+		new(completionReply))
+	r.refused("/v1/completions", fieldsOf{"prompt": "x", "model": "secret-model"}, http.StatusNotFound, "model",
+		"model_not_found")
 	r.do("GET", "/secret-path", nil)
 	r.quiet()
 	_, h, b := r.do("GET", "/metrics", nil)
 	text := string(b)
 	for _, line := range []string{
 		`prompt_tokens_total{model_name="tiny"} 40`, `generation_tokens_total{model_name="tiny"} 16`,
-		`request_success_total{finished_reason="length",model_name="tiny"} 3`, `request_success_total{finished_reason="stop",model_name="tiny"} 1`,
-		`num_requests_running{model_name="tiny"} 0`, `num_requests_waiting{model_name="tiny"} 0`, `kv_cache_usage_perc{model_name="tiny"} 0`,
-		`time_to_first_token_seconds_count{model_name="tiny"} 4`, `inter_token_latency_seconds_count{model_name="tiny"} 12`,
-		`request_time_per_output_token_seconds_count{model_name="tiny"} 3`, `e2e_request_latency_seconds_count{model_name="tiny"} 4`,
+		`request_success_total{finished_reason="length",model_name="tiny"} 3`,
+		`request_success_total{finished_reason="stop",model_name="tiny"} 1`,
+		`num_requests_running{model_name="tiny"} 0`, `num_requests_waiting{model_name="tiny"} 0`,
+		`kv_cache_usage_perc{model_name="tiny"} 0`,
+		`time_to_first_token_seconds_count{model_name="tiny"} 4`,
+		`inter_token_latency_seconds_count{model_name="tiny"} 12`,
+		`request_time_per_output_token_seconds_count{model_name="tiny"} 3`,
+		`e2e_request_latency_seconds_count{model_name="tiny"} 4`,
 		`request_queue_time_seconds_count{model_name="tiny"} 4`, `requests_cancelled_total 0`,
-		`http_requests_total{code="200",route="POST /v1/completions"} 4`, `http_requests_total{code="404",route="POST /v1/completions"} 1`, `http_requests_total{code="404",route="other"} 1`,
+		`http_requests_total{code="200",route="POST /v1/completions"} 4`,
+		`http_requests_total{code="404",route="POST /v1/completions"} 1`,
+		`http_requests_total{code="404",route="other"} 1`,
 	} {
 		if !strings.Contains(text, "\n"+namespace+"_"+line+"\n") {
-			t.Errorf("there is no line %s: %s", line, regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(namespace+"_"+strings.SplitN(line, "{", 2)[0])+`.*$`).FindAllString(text, 4))
+			t.Errorf("there is no line %s: %s", line,
+				regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(namespace+"_"+strings.SplitN(line, "{",
+					2)[0])+`.*$`).FindAllString(text, 4))
 		}
 	}
-	if strings.Contains(text, "secret") || !strings.HasPrefix(h.Get("Content-Type"), "text/plain") || !strings.Contains(text, "\ngo_goroutines ") {
+	if strings.Contains(text, "secret") || !strings.HasPrefix(h.Get("Content-Type"), "text/plain") ||
+		!strings.Contains(text, "\ngo_goroutines ") {
 		t.Error(fmt.Sprint("a label tells what a client wrote, or the format is wrong: ", h.Get("Content-Type")))
 	}
 }
@@ -254,13 +286,16 @@ func TestWatchCounts(t *testing.T) {
 		if got, want := count("generation_tokens_total"), fmt.Sprint(6*(i+1)); got != want {
 			t.Errorf("%v: %s tokens, want %s", err, got, want)
 		}
-		for name, want := range map[string]string{"e2e_request_latency_seconds_count": "1", "request_time_per_output_token_seconds_count": "1", "request_success_total": "1"} {
+		for name, want := range map[string]string{"e2e_request_latency_seconds_count": "1",
+			"request_time_per_output_token_seconds_count": "1", "request_success_total": "1"} {
 			if got := count(name); got != want {
 				t.Errorf("%v: %s is %s, want %s", err, name, got, want)
 			}
 		}
 	}
-	if first, between := count("time_to_first_token_seconds_count"), count("inter_token_latency_seconds_count"); first != "3" || between != "12" || count("prompt_tokens_total") != "21" {
+	if first, between := count("time_to_first_token_seconds_count"),
+		count("inter_token_latency_seconds_count"); first != "3" || between != "12" ||
+		count("prompt_tokens_total") != "21" {
 		t.Errorf("%s first tokens, %s that follow; want 3 and 12", first, between)
 	}
 }

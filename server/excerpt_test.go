@@ -21,10 +21,11 @@ func TestExcerptsAreText(t *testing.T) {
 				for len(whole)+len(char) <= length {
 					whole += char
 				}
-				for limit, got := range map[int]string{60: excerpt([]byte(whole)), 200: jsonProblem(errors.New(whole))} {
+				for limit, got := range map[int]string{60: excerpt([]byte(whole)),
+					200: jsonProblem(errors.New(whole))} {
 					text, cut := strings.CutSuffix(got, "…")
-					if !utf8.ValidString(got) || !strings.HasPrefix(whole, text) || cut != (len(whole) > limit) || cut && len(text) <= limit-utf8.UTFMax ||
-						!cut && text != whole || len(text) > limit {
+					if !utf8.ValidString(got) || !strings.HasPrefix(whole, text) || cut != (len(whole) > limit) ||
+						cut && len(text) <= limit-utf8.UTFMax || !cut && text != whole || len(text) > limit {
 						t.Errorf("%d bytes of %q after %d: %q", len(whole), char, shift, got)
 					}
 				}

@@ -34,13 +34,15 @@ func goroutinesBack(t *testing.T, base int) {
 // TestDisconnects: 100 clients leave at random moments, in the queue, in the prompt and in the answer, streamed or not. Their neighbours' answers
 // are those they get alone, and nothing is left.
 func TestDisconnects(t *testing.T) {
-	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 4, PrefillChunk: 64}, Config: Config{Keys: keys(t, "sk-neighbour", "sk-leaver")}})
+	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 4, PrefillChunk: 64},
+		Config: Config{Keys: keys(t, "sk-neighbour", "sk-leaver")}})
 	r.key = "sk-neighbour"
 	rnd := rand.New(rand.NewPCG(15, 16))
 	var steady []fieldsOf
 	var want []answer
 	for i := range 3 {
-		steady = append(steady, fieldsOf{"prompt": randomIDs(rnd, 40+10*i), "max_tokens": 60, "seed": i, "logprobs": 1, "ignore_eos": true})
+		steady = append(steady, fieldsOf{"prompt": randomIDs(rnd, 40+10*i), "max_tokens": 60, "seed": i, "logprobs": 1,
+			"ignore_eos": true})
 		want = append(want, r.ask(steady[i]))
 	}
 	r.http.Client().CloseIdleConnections()
@@ -71,7 +73,8 @@ func TestDisconnects(t *testing.T) {
 	for i := range 100 {
 		room <- struct{}{}
 		wait := time.Duration(rnd.IntN(60)) * time.Millisecond
-		body, err := json.Marshal(fieldsOf{"prompt": randomIDs(rnd, 1+rnd.IntN(1500)), "max_tokens": 400, "stream": i%2 == 0, "ignore_eos": true})
+		body, err := json.Marshal(fieldsOf{"prompt": randomIDs(rnd, 1+rnd.IntN(1500)), "max_tokens": 400,
+			"stream": i%2 == 0, "ignore_eos": true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +123,8 @@ func TestCancelWithinAStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			b, err := json.Marshal(fieldsOf{"prompt": randomIDs(rand.New(rand.NewPCG(1, 1)), c.prompt), "max_tokens": 500, "ignore_eos": true})
+			b, err := json.Marshal(fieldsOf{"prompt": randomIDs(rand.New(rand.NewPCG(1, 1)), c.prompt),
+				"max_tokens": 500, "ignore_eos": true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +166,8 @@ func TestLoading(t *testing.T) {
 	r := newRig(t, setup{loading: true})
 	for _, path := range []string{"/health", "/readyz", "/v1/models", "/tokenizer_info"} {
 		status, _, b := r.do("GET", path, nil)
-		if status != http.StatusServiceUnavailable || !strings.Contains(string(b), "Loading model") || !strings.Contains(string(b), "unavailable_error") {
+		if status != http.StatusServiceUnavailable || !strings.Contains(string(b), "Loading model") ||
+			!strings.Contains(string(b), "unavailable_error") {
 			t.Errorf("%s: %d %s", path, status, b)
 		}
 	}
@@ -203,7 +208,8 @@ func TestSmallCache(t *testing.T) {
 	if n := r.model.Engine.Stats().Preempted; n == 0 {
 		t.Error("nothing was preempted: the cache was not small enough to show anything")
 	}
-	r.refused("/v1/completions", fieldsOf{"prompt": randomIDs(rnd, 100), "max_tokens": 5}, http.StatusBadRequest, "prompt", "context_length_exceeded")
+	r.refused("/v1/completions", fieldsOf{"prompt": randomIDs(rnd, 100), "max_tokens": 5}, http.StatusBadRequest,
+		"prompt", "context_length_exceeded")
 	r.quiet()
 }
 
@@ -216,7 +222,8 @@ func TestPanics(t *testing.T) {
 	want := r.ask(q)
 	check := func(how string, status int, b []byte) {
 		t.Helper()
-		if status != http.StatusInternalServerError || !strings.Contains(string(b), "req_") || strings.Contains(string(b), "secret") || strings.Contains(string(b), ".go") {
+		if status != http.StatusInternalServerError || !strings.Contains(string(b), "req_") ||
+			strings.Contains(string(b), "secret") || strings.Contains(string(b), ".go") {
 			t.Errorf("%s: %d %s", how, status, b)
 		}
 		if d := cmp.Diff(want, r.ask(q)); d != "" {
@@ -253,7 +260,8 @@ func TestErrorEvents(t *testing.T) {
 		for r.model.Engine.Stats().Steps < 20 {
 			time.Sleep(time.Millisecond)
 		}
-		_ = r.model.Engine.Use(context.Background(), func(m *model.Model) error { *m = broken(good.Config); return nil })
+		_ = r.model.Engine.Use(context.Background(),
+			func(m *model.Model) error { *m = broken(good.Config); return nil })
 	}()
 	list := r.events("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 2000, "ignore_eos": true})
 	if last := list[len(list)-1]; !strings.Contains(last, "internal_error") || len(list) < 10 {
@@ -269,7 +277,8 @@ func TestErrorEvents(t *testing.T) {
 func TestFullLog(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Log: brokenLog()}})
 	for i := range 3 {
-		if status, _, b := r.do("POST", "/v1/completions", fieldsOf{"prompt": fmt.Sprint(i), "max_tokens": 1}); status != http.StatusOK {
+		if status, _, b := r.do("POST", "/v1/completions",
+			fieldsOf{"prompt": fmt.Sprint(i), "max_tokens": 1}); status != http.StatusOK {
 			t.Errorf("%d %s", status, b)
 		}
 	}

@@ -23,15 +23,19 @@ func repeat(x any, n int) []any {
 // TestNumericFields: every number out of its range, of the wrong kind or absurd is a 400 that names its field, never a 5xx.
 func TestNumericFields(t *testing.T) {
 	r := newRig(t, setup{})
-	for path, base := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":2`, "/v1/chat/completions": `"messages":[{"role":"user","content":"x"}],"max_completion_tokens":2`} {
-		fields := []string{"temperature", "top_p", "min_p", "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "min_tokens", "max_tokens", "n", "seed", "truncate_prompt_tokens"}
+	for path, base := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":2`,
+		"/v1/chat/completions": `"messages":[{"role":"user","content":"x"}],"max_completion_tokens":2`} {
+		fields := []string{"temperature", "top_p", "min_p", "top_k", "repetition_penalty", "presence_penalty",
+			"frequency_penalty", "min_tokens", "max_tokens", "n", "seed", "truncate_prompt_tokens"}
 		if path == "/v1/completions" {
 			fields = append(fields, "logprobs", "best_of")
 		} else {
 			fields = append(fields, "top_logprobs")
 		}
 		for _, f := range fields {
-			for _, v := range []string{"-1", "-9223372036854775808", "9223372036854775807", "1e308", "-1e308", "1e999", "2.5", `"3"`, `"NaN"`, "[]", "{}", "true", "NaN", "Infinity", "0", "null", "1e-320", "99999999999999999999999"} {
+			for _, v := range []string{"-1", "-9223372036854775808", "9223372036854775807", "1e308", "-1e308", "1e999",
+				"2.5", `"3"`, `"NaN"`, "[]", "{}", "true", "NaN", "Infinity", "0", "null", "1e-320",
+				"99999999999999999999999"} {
 				body := fmt.Sprintf(`{%s,%q:%s}`, base, f, v)
 				status, _, b := r.do("POST", path, body)
 				if status != http.StatusOK && status != http.StatusBadRequest {
@@ -53,7 +57,8 @@ func TestNumericFields(t *testing.T) {
 // TestUnknownField: a field that was not read is refused by name, with the nearest known one if there is any.
 func TestUnknownField(t *testing.T) {
 	for name, want := range map[string]string{
-		"temprature": "; did you mean temperature?", "temperatrue": "; did you mean temperature?", "zzz": "", strings.Repeat("temperature", 20): "",
+		"temprature": "; did you mean temperature?", "temperatrue": "; did you mean temperature?", "zzz": "",
+		strings.Repeat("temperature", 20): "",
 	} {
 		o, err := parseObject([]byte(fmt.Sprintf(`{"temperature": 1, %q: 2}`, name)))
 		if err != nil {
@@ -61,7 +66,8 @@ func TestUnknownField(t *testing.T) {
 		}
 		o.ignore("temperature", "top_p")
 		err = o.finish()
-		if end := "this field is unknown" + want; err == nil || !strings.HasPrefix(err.Error(), name[:min(len(name), 100)]) || !strings.HasSuffix(err.Error(), end) {
+		if end := "this field is unknown" + want; err == nil ||
+			!strings.HasPrefix(err.Error(), name[:min(len(name), 100)]) || !strings.HasSuffix(err.Error(), end) {
 			t.Errorf("%s: %v, want it to end with %q", name, err, end)
 		}
 	}
@@ -69,7 +75,8 @@ func TestUnknownField(t *testing.T) {
 
 // TestLimits: at the limit a request passes, one above it is refused by name.
 func TestLimits(t *testing.T) {
-	r := newRig(t, setup{Config: Config{Limits: Limits{Choices: 3, Prompts: 4, Stops: 2, StopBytes: 5, Logprobs: 6, Biases: 3, Messages: 5, SchemaDepth: 3, Body: 2000}}})
+	r := newRig(t, setup{Config: Config{Limits: Limits{Choices: 3, Prompts: 4, Stops: 2, StopBytes: 5, Logprobs: 6,
+		Biases: 3, Messages: 5, SchemaDepth: 3, Body: 2000}}})
 	biases := func(n int) fieldsOf {
 		m := fieldsOf{}
 		for i := range n {
@@ -90,10 +97,13 @@ func TestLimits(t *testing.T) {
 		good, bad   any
 	}{
 		{"/v1/completions", "n", 3, 4}, {"/v1/completions", "prompt", repeat("a", 4), repeat("a", 5)},
-		{"/v1/completions", "stop", []string{"a", "b"}, []string{"a", "b", "c"}}, {"/v1/completions", "stop", "12345", "123456"},
+		{"/v1/completions", "stop", []string{"a", "b"}, []string{"a", "b", "c"}},
+		{"/v1/completions", "stop", "12345", "123456"},
 		{"/v1/completions", "logprobs", 6, 7}, {"/v1/completions", "logit_bias", biases(3), biases(4)},
-		{"/v1/chat/completions", "messages", repeat(say, 5), repeat(say, 6)}, {"/v1/completions", "response_format", nested(3), nested(5)},
-		{"/v1/completions", "temperature", 100, 100.5}, {"/v1/completions", "presence_penalty", -2, -2.01}, {"/v1/completions", "logit_bias", fieldsOf{"1": 100}, fieldsOf{"1": 101}},
+		{"/v1/chat/completions", "messages", repeat(say, 5), repeat(say, 6)},
+		{"/v1/completions", "response_format", nested(3), nested(5)},
+		{"/v1/completions", "temperature", 100, 100.5}, {"/v1/completions", "presence_penalty", -2, -2.01},
+		{"/v1/completions", "logit_bias", fieldsOf{"1": 100}, fieldsOf{"1": 101}},
 		{"/v1/completions", "truncate_prompt_tokens", 128, 129},
 	} {
 		base := fieldsOf{"max_tokens": 1}
@@ -124,8 +134,9 @@ func TestContextLength(t *testing.T) {
 	r := newRig(t, setup{context: 64, template: "{{ messages[0].content }}"})
 	for n, ok := range map[int]bool{63: true, 64: false, 65: false, 500: false} {
 		for path, body := range map[string]fieldsOf{
-			"/v1/completions":      {"prompt": strings.Repeat("x", n), "ignore_eos": true},
-			"/v1/chat/completions": {"messages": []fieldsOf{{"role": "user", "content": strings.Repeat("x", n)}}, "ignore_eos": true},
+			"/v1/completions": {"prompt": strings.Repeat("x", n), "ignore_eos": true},
+			"/v1/chat/completions": {"messages": []fieldsOf{{"role": "user", "content": strings.Repeat("x", n)}},
+				"ignore_eos": true},
 		} {
 			if !ok {
 				msg := r.refused(path, body, http.StatusBadRequest, "prompt", "context_length_exceeded")
@@ -142,19 +153,22 @@ func TestContextLength(t *testing.T) {
 		}
 	}
 	var reply completionReply
-	r.post("/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 500), "truncate_prompt_tokens": 10, "max_tokens": 2}, &reply)
+	r.post("/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 500), "truncate_prompt_tokens": 10,
+		"max_tokens": 2}, &reply)
 	if reply.Usage.Prompt != 10 {
 		t.Errorf("truncated on request: %+v", reply.Usage)
 	}
 	for _, prompt := range []any{"abcdef", []string{"abcdef", "uvwdef"}, []int{97, 98, 99, 100, 101, 102}} { // the end stays
-		r.post("/v1/completions", fieldsOf{"prompt": prompt, "truncate_prompt_tokens": 3, "echo": true, "max_tokens": 0}, &reply)
+		r.post("/v1/completions", fieldsOf{"prompt": prompt, "truncate_prompt_tokens": 3, "echo": true,
+			"max_tokens": 0}, &reply)
 		for _, c := range reply.Choices {
 			if c.Text != "def" {
 				t.Errorf("%v truncated to three tokens is %q", prompt, c.Text)
 			}
 		}
 	}
-	r.post("/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 64), "echo": true, "logprobs": 0, "max_tokens": 1}, &reply)
+	r.post("/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 64), "echo": true, "logprobs": 0, "max_tokens": 1},
+		&reply)
 	if len(reply.Choices[0].Logprobs.Tokens) != 64 {
 		t.Errorf("scoring a full context: %d tokens", len(reply.Choices[0].Logprobs.Tokens))
 	}
@@ -166,31 +180,50 @@ func TestBadBodies(t *testing.T) {
 	for _, c := range []struct {
 		path, body, param string
 	}{
-		{"/v1/completions", ``, ""}, {"/v1/completions", `null`, ""}, {"/v1/completions", `[]`, ""}, {"/v1/completions", `{`, ""}, {"/v1/completions", `{} {}`, ""},
-		{"/v1/completions", `{}`, "prompt"}, {"/v1/completions", `{"prompt":""}`, ""}, {"/v1/completions", `{"prompt":[]}`, "prompt"}, {"/v1/completions", `{"prompt":[[]]}`, "prompt"},
-		{"/v1/completions", `{"prompt":[1,"a"]}`, "prompt"}, {"/v1/completions", `{"prompt":[-1]}`, "prompt"}, {"/v1/completions", `{"prompt":[260]}`, "prompt"}, {"/v1/completions", `{"prompt":[1e10]}`, "prompt"},
-		{"/v1/completions", `{"prompt":{}}`, "prompt"}, {"/v1/completions", `{"prompt":"x","suffix":"y"}`, "suffix"}, {"/v1/completions", `{"prompt":"x","best_of":5}`, "best_of"},
-		{"/v1/completions", `{"prompt":"x","max_tokens":0}`, "max_tokens"}, {"/v1/completions", `{"prompt":"x","tempature":1}`, "tempature"},
-		{"/v1/completions", `{"prompt":"x","stop":""}`, "stop"}, {"/v1/completions", `{"prompt":"x","stop":[3]}`, "stop"}, {"/v1/completions", `{"prompt":"x","stop_token_ids":[-5]}`, "stop_token_ids"},
-		{"/v1/completions", `{"prompt":"x","logit_bias":{"x":1}}`, "logit_bias"}, {"/v1/completions", `{"prompt":"x","logit_bias":{"9999":1}}`, "logit_bias"},
-		{"/v1/completions", `{"prompt":"x","stream_options":{"include_usage":true}}`, "stream_options"}, {"/v1/completions", `{"prompt":"x","response_format":{"type":"xml"}}`, "response_format"},
+		{"/v1/completions", ``, ""}, {"/v1/completions", `null`, ""}, {"/v1/completions", `[]`, ""},
+		{"/v1/completions", `{`, ""}, {"/v1/completions", `{} {}`, ""},
+		{"/v1/completions", `{}`, "prompt"}, {"/v1/completions", `{"prompt":""}`, ""},
+		{"/v1/completions", `{"prompt":[]}`, "prompt"}, {"/v1/completions", `{"prompt":[[]]}`, "prompt"},
+		{"/v1/completions", `{"prompt":[1,"a"]}`, "prompt"}, {"/v1/completions", `{"prompt":[-1]}`, "prompt"},
+		{"/v1/completions", `{"prompt":[260]}`, "prompt"}, {"/v1/completions", `{"prompt":[1e10]}`, "prompt"},
+		{"/v1/completions", `{"prompt":{}}`, "prompt"}, {"/v1/completions", `{"prompt":"x","suffix":"y"}`, "suffix"},
+		{"/v1/completions", `{"prompt":"x","best_of":5}`, "best_of"},
+		{"/v1/completions", `{"prompt":"x","max_tokens":0}`, "max_tokens"},
+		{"/v1/completions", `{"prompt":"x","tempature":1}`, "tempature"},
+		{"/v1/completions", `{"prompt":"x","stop":""}`, "stop"},
+		{"/v1/completions", `{"prompt":"x","stop":[3]}`, "stop"},
+		{"/v1/completions", `{"prompt":"x","stop_token_ids":[-5]}`, "stop_token_ids"},
+		{"/v1/completions", `{"prompt":"x","logit_bias":{"x":1}}`, "logit_bias"},
+		{"/v1/completions", `{"prompt":"x","logit_bias":{"9999":1}}`, "logit_bias"},
+		{"/v1/completions", `{"prompt":"x","stream_options":{"include_usage":true}}`, "stream_options"},
+		{"/v1/completions", `{"prompt":"x","response_format":{"type":"xml"}}`, "response_format"},
 		{"/v1/completions", `{"prompt":"x","response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"pattern":"(a+)+$"}}}}`, "response_format"},
 		{"/v1/completions", `{"prompt":"x","response_format":{"type":"json_object"},"stop":"a"}`, "stop"},
-		{"/v1/chat/completions", `{}`, "messages"}, {"/v1/chat/completions", `{"messages":[]}`, "messages"}, {"/v1/chat/completions", `{"messages":[{"role":"x","content":"y"}]}`, "messages"},
-		{"/v1/chat/completions", `{"messages":[{"role":"user"}]}`, "messages"}, {"/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "messages"},
-		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"top_logprobs":3}`, "top_logprobs"}, {"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"x"}]}`, "tools"},
-		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"chat_template":"{{ 7*7 }}"}`, "chat_template"},
-		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":{"messages":[]}}`, "chat_template_kwargs"},
-		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"tool_choice":"required"}`, "tool_choice"},
-		{"/tokenize", `{}`, "prompt"}, {"/detokenize", `{}`, "tokens"}, {"/detokenize", `{"tokens":[-1]}`, "tokens"}, {"/detokenize", `{"tokens":[2147483647]}`, "tokens"},
-		{"/v1/embeddings", `{}`, "input"}, {"/v1/embeddings", `{"input":[]}`, "input"}, {"/v1/embeddings", `{"input":"x","dimensions":3}`, "dimensions"}, {"/v1/embeddings", `{"input":"x","encoding_format":"hex"}`, "encoding_format"},
+		{"/v1/chat/completions", `{}`, "messages"}, {"/v1/chat/completions", `{"messages":[]}`, "messages"},
+		{"/v1/chat/completions", `{"messages":[{"role":"x","content":"y"}]}`, "messages"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user"}]}`, "messages"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "messages"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"top_logprobs":3}`, "top_logprobs"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"x"}]}`, "tools"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"chat_template":"{{ 7*7 }}"}`,
+			"chat_template"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":{"messages":[]}}`,
+			"chat_template_kwargs"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"tool_choice":"required"}`,
+			"tool_choice"},
+		{"/tokenize", `{}`, "prompt"}, {"/detokenize", `{}`, "tokens"}, {"/detokenize", `{"tokens":[-1]}`, "tokens"},
+		{"/detokenize", `{"tokens":[2147483647]}`, "tokens"},
+		{"/v1/embeddings", `{}`, "input"}, {"/v1/embeddings", `{"input":[]}`, "input"},
+		{"/v1/embeddings", `{"input":"x","dimensions":3}`, "dimensions"},
+		{"/v1/embeddings", `{"input":"x","encoding_format":"hex"}`, "encoding_format"},
 	} {
 		if c.body == `{"prompt":""}` {
 			continue // the tokenizer has a token for it
 		}
 		r.refused(c.path, c.body, http.StatusBadRequest, c.param, "")
 	}
-	r.refused("/v1/completions", `{"model":"../../etc/passwd","prompt":"x"}`, http.StatusNotFound, "model", "model_not_found")
+	r.refused("/v1/completions", `{"model":"../../etc/passwd","prompt":"x"}`, http.StatusNotFound, "model",
+		"model_not_found")
 	r.refused("/v1/completions", `{"model":3,"prompt":"x"}`, http.StatusBadRequest, "model", "")
 	r.quiet()
 }
@@ -206,7 +239,8 @@ func TestNamesOnce(t *testing.T) {
 	} {
 		r.refused("/v1/completions", body, http.StatusBadRequest, name, "")
 	}
-	r.refused("/v1/chat/completions", `{"messages":[{"role":"user","content":"x","role":"system"}]}`, http.StatusBadRequest, "role", "")
+	r.refused("/v1/chat/completions", `{"messages":[{"role":"user","content":"x","role":"system"}]}`,
+		http.StatusBadRequest, "role", "")
 	var reply completionReply
 	r.post("/v1/completions", `{"prompt":["{\"a\":1,\"a\":\"\\\\\"}","a"],"logit_bias":{"5":1},"max_tokens":1,"stop":["prompt","prompt"]}`, &reply)
 	if len(reply.Choices) != 2 {
@@ -222,16 +256,21 @@ func TestRequestTokens(t *testing.T) {
 		maps.Copy(q, more)
 		return q
 	}
-	for _, good := range []fieldsOf{{"n": 3, "max_tokens": 4}, {"max_tokens": 9, "echo": true}, {"max_tokens": 0, "n": 4, "echo": true}} {
+	for _, good := range []fieldsOf{{"n": 3, "max_tokens": 4}, {"max_tokens": 9, "echo": true},
+		{"max_tokens": 0, "n": 4, "echo": true}} {
 		if status, _, b := r.do("POST", "/v1/completions", ask(good)); status != http.StatusOK {
 			t.Errorf("%v: %d %s", good, status, b)
 		}
 	}
-	for _, bad := range []fieldsOf{{"n": 3, "max_tokens": 5}, {"max_tokens": 10, "echo": true}, {"max_tokens": 0, "n": 5, "echo": true}, {}} {
+	for _, bad := range []fieldsOf{{"n": 3, "max_tokens": 5}, {"max_tokens": 10, "echo": true},
+		{"max_tokens": 0, "n": 5, "echo": true}, {}} {
 		r.refused("/v1/completions", ask(bad), http.StatusBadRequest, "max_tokens", "")
 	}
-	r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}, "max_tokens": 25}, http.StatusBadRequest, "max_tokens", "")
-	r.refused("/v1/completions", ask(fieldsOf{"max_tokens": 1, "cache_salt": strings.Repeat("s", 257)}), http.StatusBadRequest, "cache_salt", "")
+	r.refused("/v1/chat/completions",
+		fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}, "max_tokens": 25}, http.StatusBadRequest,
+		"max_tokens", "")
+	r.refused("/v1/completions", ask(fieldsOf{"max_tokens": 1, "cache_salt": strings.Repeat("s", 257)}),
+		http.StatusBadRequest, "cache_salt", "")
 }
 
 // TestLongTexts: a text that cannot fit is refused by its length, before it is encoded; one that will be cut, and one whose tokens are only
@@ -239,8 +278,10 @@ func TestRequestTokens(t *testing.T) {
 func TestLongTexts(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{Body: 1 << 20}}})
 	long := strings.Repeat("a b ", 100_000)
-	r.refused("/v1/completions", fieldsOf{"prompt": []string{"x", long}}, http.StatusBadRequest, "prompt", "context_length_exceeded")
-	r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": long}}}, http.StatusBadRequest, "messages", "context_length_exceeded")
+	r.refused("/v1/completions", fieldsOf{"prompt": []string{"x", long}}, http.StatusBadRequest, "prompt",
+		"context_length_exceeded")
+	r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": long}}},
+		http.StatusBadRequest, "messages", "context_length_exceeded")
 	r.refused("/v1/embeddings", fieldsOf{"input": long}, http.StatusBadRequest, "input", "context_length_exceeded")
 	r.refused("/v1/attention", fieldsOf{"prompt": long}, http.StatusBadRequest, "prompt", "context_length_exceeded")
 	var reply completionReply
@@ -274,7 +315,8 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	}
 	until(t, "all bodies", func() bool { return r.bodies.Load() == manyBodies*100_000 })
 	large := fieldsOf{"prompt": strings.Repeat("a", 80_000)}
-	if status, h, b := r.do("POST", "/tokenize", large); status != http.StatusTooManyRequests || h.Get("Retry-After") == "" {
+	if status, h, b := r.do("POST", "/tokenize", large); status != http.StatusTooManyRequests ||
+		h.Get("Retry-After") == "" {
 		t.Errorf("one more: %d %s", status, b)
 	}
 	if status, _, b := r.do("POST", "/tokenize", fieldsOf{"prompt": "a"}); status != http.StatusOK {
@@ -301,7 +343,8 @@ func TestHeldBytes(t *testing.T) {
 	const limit = 100_000
 	r := newBare(t, setup{Config: Config{Limits: Limits{Body: limit}}})
 	for length, want := range map[int64]int64{
-		0: 0, 1: 0, smallBody - 1: 0, smallBody: smallBody, limit - 1: limit - 1, limit: limit, limit + 1: limit, 1 << 50: limit, -1: limit,
+		0: 0, 1: 0, smallBody - 1: 0, smallBody: smallBody, limit - 1: limit - 1, limit: limit, limit + 1: limit,
+		1 << 50: limit, -1: limit,
 	} {
 		q := httptest.NewRequest("POST", "/tokenize", nil)
 		q.ContentLength = length
@@ -314,7 +357,8 @@ func TestHeldBytes(t *testing.T) {
 			t.Errorf("%d bytes in the last room: %v", length, err)
 		}
 		r.bodies.Store(manyBodies*limit - want + 1)
-		if err := r.hold(rec, q); (err != nil) != (want > 0) || err != nil && r.bodies.Load() != manyBodies*limit-want+1 {
+		if err := r.hold(rec, q); (err != nil) != (want > 0) || err != nil &&
+			r.bodies.Load() != manyBodies*limit-want+1 {
 			t.Errorf("%d bytes, one too few: %v, %d held", length, err, r.bodies.Load())
 		}
 		r.bodies.Store(0)
@@ -329,5 +373,6 @@ func TestEmptyPrompt(t *testing.T) {
 	if reply.Usage.Prompt != 1 {
 		t.Errorf("%+v", reply.Usage)
 	}
-	r.refused("/v1/completions", fieldsOf{"prompt": []string{"", ""}, "add_special_tokens": false}, http.StatusBadRequest, "prompt", "")
+	r.refused("/v1/completions", fieldsOf{"prompt": []string{"", ""}, "add_special_tokens": false},
+		http.StatusBadRequest, "prompt", "")
 }

@@ -35,7 +35,8 @@ func BenchmarkFirstByte(b *testing.B) {
 		name string
 		call func(ids []int32, body string) time.Duration
 		took []time.Duration
-	}{{name: "engine", call: f.engine}, {name: "handler", call: f.handler}, {name: "loopback", call: f.loopback}, {name: "client", call: f.get}}
+	}{{name: "engine", call: f.engine}, {name: "handler", call: f.handler}, {name: "loopback", call: f.loopback},
+		{name: "client", call: f.get}}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for b.Loop() {
 		for i := range ways {
@@ -43,7 +44,8 @@ func BenchmarkFirstByte(b *testing.B) {
 			for j := range ids {
 				ids[j] = rnd.Int32N(250)
 			}
-			body, err := json.Marshal(map[string]any{"prompt": ids, "max_tokens": 2, "temperature": 0, "ignore_eos": true, "stream": true})
+			body, err := json.Marshal(map[string]any{"prompt": ids, "max_tokens": 2, "temperature": 0,
+				"ignore_eos": true, "stream": true})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -15,10 +15,12 @@ import (
 func contains(b []byte, s string) bool { return bytes.Contains(b, []byte(s)) }
 
 // fuzzed are the routes that read a body.
-var fuzzed = []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/embeddings", "/v1/attention"}
+var fuzzed = []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/embeddings",
+	"/v1/attention"}
 
 func newFuzzRig(t testing.TB) *rig {
-	return newBare(t, setup{context: 32, Config: Config{Limits: Limits{MaxTokens: 4, Body: 4096, Prompts: 4, Choices: 2}}})
+	return newBare(t, setup{context: 32,
+		Config: Config{Limits: Limits{MaxTokens: 4, Body: 4096, Prompts: 4, Choices: 2}}})
 }
 
 // holds: no body gives a 5xx or a panic, and every refusal is an error in OpenAI's form that says nothing of the inside.
@@ -30,7 +32,8 @@ func (r *rig) holds(t *testing.T, route uint8, body []byte) (status int) {
 	var e struct {
 		Error *struct{ Message, Type string }
 	}
-	if w.Code >= 500 || w.Code != http.StatusOK && (json.Unmarshal(w.Body.Bytes(), &e) != nil || e.Error == nil || e.Error.Message == "" || e.Error.Type == "") {
+	if w.Code >= 500 || w.Code != http.StatusOK &&
+		(json.Unmarshal(w.Body.Bytes(), &e) != nil || e.Error == nil || e.Error.Message == "" || e.Error.Type == "") {
 		t.Fatalf("%s %q: %d %s", q.URL, body, w.Code, w.Body)
 	}
 	if contains(w.Body.Bytes(), "internal_error") || contains(w.Body.Bytes(), "Go value") {
@@ -88,7 +91,8 @@ func TestHostileFields(t *testing.T) {
 	t.Logf("%d bodies: %v", bodies, count)
 	for _, path := range fuzzed {
 		if n := count[path][http.StatusOK]; n < bodies/100 {
-			t.Errorf("%s: %d of %d bodies were answered: the others' fields were not reached", path, n, bodies/len(fuzzed))
+			t.Errorf("%s: %d of %d bodies were answered: the others' fields were not reached", path, n,
+				bodies/len(fuzzed))
 		}
 	}
 }
@@ -96,7 +100,8 @@ func TestHostileFields(t *testing.T) {
 // hostileBody is what a route needs, and a few other fields of any value; now and then it lacks what is needed.
 func hostileBody(rnd *rand.Rand, route int) map[string]any {
 	needed := []map[string]any{
-		{"prompt": "ab"}, {"messages": []any{map[string]any{"role": "user", "content": "ab"}}}, {"prompt": "ab"}, {"tokens": []int{1, 2}}, {"input": "ab"}, {"prompt": "ab"},
+		{"prompt": "ab"}, {"messages": []any{map[string]any{"role": "user", "content": "ab"}}}, {"prompt": "ab"},
+		{"tokens": []int{1, 2}}, {"input": "ab"}, {"prompt": "ab"},
 	}
 	fields := strings.Fields(`prompt messages tokens input model stream stream_options max_tokens max_completion_tokens temperature top_p top_k min_p n stop seed
 logit_bias presence_penalty frequency_penalty repetition_penalty min_tokens ignore_eos stop_token_ids response_format truncate_prompt_tokens cache_salt
@@ -114,10 +119,13 @@ encoding_format dimensions layers heads maps size rows next topk interventions r
 
 // hostileValue is any JSON value, with a liking for edges and for what some field expects.
 func hostileValue(rnd *rand.Rand, depth int) any {
-	edges := []any{nil, true, false, 0, 1, 2, -1, 0.5, 1e308, -1e308, 1e-320, 1 << 53, math.MaxInt64, uint64(math.MaxUint64), math.MinInt64, 31, 32, 33, "", "a", "\x00", "\ufffd",
-		"🎈", strings.Repeat("a", 300), "json_object", "auto", "shuffled", "averaged", "a2", "base64", json.RawMessage("1e999"), json.RawMessage(`"\ud800"`)}
-	words := []string{"type", "json_schema", "schema", "name", "properties", "required", "items", "enum", "anyOf", "$ref", "role", "content", "function", "lambda", "second",
-		"knockout", "layers", "heads", "seed", "include_usage", "0", "259", "260", ""}
+	edges := []any{nil, true, false, 0, 1, 2, -1, 0.5, 1e308, -1e308, 1e-320, 1 << 53, math.MaxInt64,
+		uint64(math.MaxUint64), math.MinInt64, 31, 32, 33, "", "a", "\x00", "\ufffd",
+		"🎈", strings.Repeat("a", 300), "json_object", "auto", "shuffled", "averaged", "a2", "base64",
+		json.RawMessage("1e999"), json.RawMessage(`"\ud800"`)}
+	words := []string{"type", "json_schema", "schema", "name", "properties", "required", "items", "enum", "anyOf",
+		"$ref", "role", "content", "function", "lambda", "second", "knockout", "layers", "heads", "seed",
+		"include_usage", "0", "259", "260", ""}
 	values := append(edges, "object", "array", "string", "integer", "#", "user", "tool", "function", "text")
 	switch k := rnd.IntN(6); {
 	case k == 0 && depth < 5:

@@ -78,7 +78,8 @@ func TestGateNobodyOvertakes(t *testing.T) {
 				entered <- r.seqs
 				out()
 			})
-			until(t, fmt.Sprintf("request %d of key %s to wait", i, r.key), func() bool { n, _ := g.load(); return n == i+1 })
+			until(t, fmt.Sprintf("request %d of key %s to wait", i, r.key),
+				func() bool { n, _ := g.load(); return n == i+1 })
 		}
 		leave()
 		wg.Wait()
@@ -157,7 +158,8 @@ func TestGateBoundsTheWait(t *testing.T) {
 	var e *apiError
 	soon, end := context.WithTimeout(ctx, time.Second)
 	defer end()
-	if _, err := g.enter(soon, "a", 1, 1); !errors.As(err, &e) || e.Status != http.StatusTooManyRequests || e.Retry != 6*time.Second {
+	if _, err := g.enter(soon, "a", 1, 1); !errors.As(err, &e) || e.Status != http.StatusTooManyRequests ||
+		e.Retry != 6*time.Second {
 		t.Errorf("the seventh: %v, want 429 and to come back in 6 s", err)
 	}
 	wait("b") // one of a's is ahead of it
@@ -222,7 +224,8 @@ func TestFullGateReadsNoBody(t *testing.T) {
 	if status, _, b := r.do("POST", "/v1/completions", fieldsOf{"prompt": "a", "max_tokens": 1}); status != 200 {
 		t.Errorf("afterwards: %d %s", status, b)
 	}
-	if _, _, b := r.do("GET", "/metrics", nil); !contains(b, "antiphase_requests_rejected_total{reason=\"queue_full\"} 4\n") {
+	if _, _, b := r.do("GET", "/metrics", nil); !contains(b,
+		"antiphase_requests_rejected_total{reason=\"queue_full\"} 4\n") {
 		t.Error("the refusals were not counted once each")
 	}
 }
@@ -251,7 +254,8 @@ func TestOverload(t *testing.T) {
 	}
 	r.quiet()
 	_, _, b := r.do("GET", "/metrics", nil)
-	if want := fmt.Sprintf("antiphase_requests_rejected_total{reason=\"queue_full\"} %d\n", counts[429]); !contains(b, want) {
+	if want := fmt.Sprintf("antiphase_requests_rejected_total{reason=\"queue_full\"} %d\n",
+		counts[429]); !contains(b, want) {
 		t.Errorf("metrics lack %q", want)
 	}
 }

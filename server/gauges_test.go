@@ -34,7 +34,8 @@ func TestGauges(t *testing.T) {
 	r := newRig(t, setup{Options: infer.Options{Slots: 2, PageSize: 16}}) // 2 contexts of 128: 16 pages
 	s := r.model.Engine.NewSession()
 	s.Append(slices.Repeat([]int32{65}, 40)...)
-	if err := s.Generate(context.Background(), infer.Sampling{MaxTokens: 2, IgnoreEOS: true}, func(infer.Event) bool { return true }); err != nil {
+	if err := s.Generate(context.Background(), infer.Sampling{MaxTokens: 2, IgnoreEOS: true},
+		func(infer.Event) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.value("kv_cache_usage_perc"); got != 3./16 { // 41 positions in 3 pages
@@ -45,7 +46,8 @@ func TestGauges(t *testing.T) {
 	for range 2 {
 		r.post("/v1/completions", body, new(completionReply))
 	}
-	for name, want := range map[string]float64{"kv_cache_usage_perc": 0, "prefix_cache_hits_total": 48, "num_preemptions_total": 0, "num_requests_running": 0} {
+	for name, want := range map[string]float64{"kv_cache_usage_perc": 0, "prefix_cache_hits_total": 48,
+		"num_preemptions_total": 0, "num_requests_running": 0} {
 		if got := r.value(name); got != want {
 			t.Errorf("%s is %g, want %g", name, got, want)
 		}
@@ -80,8 +82,11 @@ func TestWatchTimes(t *testing.T) {
 	}
 	w.finished([]*choice{{reason: "stop"}, {reason: "stop"}}, nil)
 	for name, want := range map[string]float64{
-		"request_queue_time_seconds_sum": 20, "time_to_first_token_seconds_sum": 20, "inter_token_latency_seconds_sum": 4 + 3, "inter_token_latency_seconds_count": 10, "e2e_request_latency_seconds_sum": 20,
-		"request_time_per_output_token_seconds_sum": 10. * 2 / 10, "prompt_tokens_total": 5, "generation_tokens_total": 12, "request_success_total": 2,
+		"request_queue_time_seconds_sum": 20, "time_to_first_token_seconds_sum": 20,
+		"inter_token_latency_seconds_sum": 4 + 3, "inter_token_latency_seconds_count": 10,
+		"e2e_request_latency_seconds_sum":           20,
+		"request_time_per_output_token_seconds_sum": 10. * 2 / 10, "prompt_tokens_total": 5,
+		"generation_tokens_total": 12, "request_success_total": 2,
 	} {
 		if got := r.value(name); !(math.Abs(got-want) <= 0.5) {
 			t.Errorf("%s is %g, want %g", name, got, want)
@@ -129,17 +134,21 @@ func TestOpenAPI(t *testing.T) {
 			SecuritySchemes map[string]struct{ Type, Scheme string }
 		}
 	}
-	if err := json.Unmarshal(b, &doc); err != nil || doc.OpenAPI != "3.1.0" || doc.Info.Title != "antiphase" || doc.Info.Version != "v7" || doc.Components.SecuritySchemes["key"].Scheme != "bearer" {
+	if err := json.Unmarshal(b, &doc); err != nil || doc.OpenAPI != "3.1.0" || doc.Info.Title != "antiphase" ||
+		doc.Info.Version != "v7" || doc.Components.SecuritySchemes["key"].Scheme != "bearer" {
 		t.Fatalf("%v: %.300s", err, b)
 	}
 	n := 0
 	for _, route := range r.router.routes {
 		path := strings.NewReplacer("{id...}", "{id}", "{$}", "").Replace(route.path)
 		op, ok := doc.Paths[path][strings.ToLower(route.method)]
-		if !ok || op.Summary != route.about || (op.Security != nil && len(*op.Security) == 0) != route.public || (op.RequestBody != nil) != (route.method == "POST") || op.Responses["200"] == nil || op.Responses["default"] == nil {
+		if !ok || op.Summary != route.about || (op.Security != nil && len(*op.Security) == 0) != route.public ||
+			(op.RequestBody != nil) != (route.method == "POST") || op.Responses["200"] == nil ||
+			op.Responses["default"] == nil {
 			t.Errorf("%s: %+v", route.pattern(), op)
 		}
-		if has := len(op.Parameters) == 1 && op.Parameters[0].Name == "id" && op.Parameters[0].In == "path" && op.Parameters[0].Required; has != strings.Contains(path, "{id}") {
+		if has := len(op.Parameters) == 1 && op.Parameters[0].Name == "id" && op.Parameters[0].In == "path" &&
+			op.Parameters[0].Required; has != strings.Contains(path, "{id}") {
 			t.Errorf("%s: parameters %+v", route.pattern(), op.Parameters)
 		}
 		n++

@@ -22,7 +22,8 @@ func TestGoneAndFailed(t *testing.T) {
 	cancel()
 	for _, body := range []string{`{"prompt":"a"}`, `{"prompt":"a","stream":true}`} {
 		w := httptest.NewRecorder()
-		r.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(body)).WithContext(ctx))
+		r.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions",
+			strings.NewReader(body)).WithContext(ctx))
 		if w.Body.Len() != 0 || !strings.Contains(text.String(), `"status":499`) {
 			t.Errorf("%s: %q, logged %s", body, w.Body, &text)
 		}
@@ -31,7 +32,8 @@ func TestGoneAndFailed(t *testing.T) {
 	page := httptest.NewRecorder() // not through the network, where the log is written after the answer
 	r.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 	b := page.Body.Bytes()
-	for _, line := range []string{`requests_cancelled_total 2`, `http_requests_total{code="499",route="POST /v1/completions"} 2`} {
+	for _, line := range []string{`requests_cancelled_total 2`,
+		`http_requests_total{code="499",route="POST /v1/completions"} 2`} {
 		if !contains(b, "\n"+namespace+"_"+line+"\n") {
 			t.Errorf("there is no line %s", line)
 		}
@@ -54,12 +56,14 @@ func TestGoneAndFailed(t *testing.T) {
 		out.close()
 		want := map[bool]int{false: http.StatusInternalServerError, true: http.StatusOK}[begun]
 		said := w.Body.String()
-		if w.Code != want || !strings.Contains(said, "id-9") || strings.Contains(said, "fire") || strings.Contains(said, "data: ") != begun {
+		if w.Code != want || !strings.Contains(said, "id-9") || strings.Contains(said, "fire") ||
+			strings.Contains(said, "data: ") != begun {
 			t.Errorf("begun %v: %d %s", begun, w.Code, said)
 		}
 		var line map[string]any
 		if err := json.Unmarshal(text.Bytes(), &line); err != nil ||
-			fmt.Sprint(line["level"], ", ", line["msg"], ", ", line["id"], ", ", line["err"]) != "ERROR, request failed, id-9, disk on fire" {
+			fmt.Sprint(line["level"], ", ", line["msg"], ", ", line["id"], ", ",
+				line["err"]) != "ERROR, request failed, id-9, disk on fire" {
 			t.Errorf("begun %v: logged %s", begun, &text)
 		}
 	}

@@ -36,23 +36,28 @@ func TestEveryRouteNeedsAKey(t *testing.T) {
 		for _, p := range public {
 			open = open || p == route.pattern()
 		}
-		for _, header := range [][]string{{}, {"Authorization", "Bearer wrong"}, {"Authorization", "Basic sk-right-one"}, {"Authorization", "sk-right-one"}, {"Authorization", "Bearer sk-right-on"}, {"X-Api-Key", "x"}} {
+		for _, header := range [][]string{{}, {"Authorization", "Bearer wrong"},
+			{"Authorization", "Basic sk-right-one"}, {"Authorization", "sk-right-one"},
+			{"Authorization", "Bearer sk-right-on"}, {"X-Api-Key", "x"}} {
 			status, _, b := r.do(route.method, path, nil, header...)
 			if want := http.StatusUnauthorized; !open && status != want || open && status != http.StatusOK {
 				t.Errorf("%s %v: %d %s", route.pattern(), header, status, b)
 			}
 		}
-		if status, _, _ := r.do(route.method, path, nil, "Authorization", "Bearer sk-other-one"); status == http.StatusUnauthorized {
+		if status, _, _ := r.do(route.method, path, nil, "Authorization",
+			"Bearer sk-other-one"); status == http.StatusUnauthorized {
 			t.Errorf("%s: 401 with a right key", route.pattern())
 		}
 		walked++
 	}
-	for _, path := range []string{"/nothing", "/v1/", "/debug/pprof/", "/debug/vars", "//v1/models", "/V1/models", "/health/"} {
+	for _, path := range []string{"/nothing", "/v1/", "/debug/pprof/", "/debug/vars", "//v1/models",
+		"/V1/models", "/health/"} {
 		if status, _, b := r.do("GET", path, nil); status != http.StatusUnauthorized {
 			t.Errorf("GET %s: %d %s, want 401", path, status, b)
 		}
 	}
-	if status, _, _ := r.do("GET", "/debug/pprof/", nil, "Authorization", "Bearer sk-right-one"); status != http.StatusNotFound {
+	if status, _, _ := r.do("GET", "/debug/pprof/", nil, "Authorization",
+		"Bearer sk-right-one"); status != http.StatusNotFound {
 		t.Errorf("/debug/pprof/ with a key: %d, want 404", status)
 	}
 	if walked < 20 {
@@ -63,7 +68,8 @@ func TestEveryRouteNeedsAKey(t *testing.T) {
 // TestKeysAreHashed: all keys are compared by hash in constant time, and none is kept. The source is read, since time cannot be tested.
 func TestKeysAreHashed(t *testing.T) {
 	k := keys(t, "sk-first-key", " sk-second-key\n")
-	for key, want := range map[string]int{"sk-first-key": 0, "sk-second-key": 1, "sk-first-ke": -1, "": -1, "sk-first-key2": -1} {
+	for key, want := range map[string]int{"sk-first-key": 0, "sk-second-key": 1, "sk-first-ke": -1, "": -1,
+		"sk-first-key2": -1} {
 		if got := k.match(key); got != want {
 			t.Errorf("match(%q) = %d, want %d", key, got, want)
 		}
@@ -75,7 +81,8 @@ func TestKeysAreHashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(src, []byte("subtle.ConstantTimeCompare(sum[:], k.sums[i][:])")); n != 1 || bytes.Contains(src, []byte("key ==")) && !bytes.Contains(src, []byte(`key == ""`)) {
+	if n := bytes.Count(src, []byte("subtle.ConstantTimeCompare(sum[:], k.sums[i][:])")); n != 1 ||
+		bytes.Contains(src, []byte("key ==")) && !bytes.Contains(src, []byte(`key == ""`)) {
 		t.Error("keys must be compared by subtle.ConstantTimeCompare alone")
 	}
 	for _, bad := range []string{"two words", "a-long\x00key", "a-long-kéy", "a-long\xffkey"} {
@@ -86,7 +93,8 @@ func TestKeysAreHashed(t *testing.T) {
 	if _, err := NewKeys("short"); err == nil {
 		t.Error("a key of five characters was taken")
 	}
-	if list, err := ReadKeys(strings.NewReader("# ours\nsk-one-one\n\n  sk-two-two  \n")); err != nil || len(list) != 2 || list[1] != "sk-two-two" {
+	if list, err := ReadKeys(strings.NewReader("# ours\nsk-one-one\n\n  sk-two-two  \n")); err != nil ||
+		len(list) != 2 || list[1] != "sk-two-two" {
 		t.Errorf("%q %v", list, err)
 	}
 	if _, err := ReadKeys(strings.NewReader("# nothing\n")); err == nil {
@@ -97,8 +105,10 @@ func TestKeysAreHashed(t *testing.T) {
 // TestHosts: a name that is not ours is refused, whatever the address it came to (DNS rebinding).
 func TestHosts(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Hosts: []string{"localhost", "127.0.0.1", "::1", "my.box"}}})
-	for host, ok := range map[string]bool{"localhost": true, "localhost:8080": true, "LOCALHOST": true, "127.0.0.1:1": true, "[::1]:8080": true, "[::1]": true, "my.box": true, "my.box.": true,
-		"evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false, "evil.example:8080": false, "localhost@evil.example": false, "2130706433": false, "0.0.0.0": false} {
+	for host, ok := range map[string]bool{"localhost": true, "localhost:8080": true, "LOCALHOST": true,
+		"127.0.0.1:1": true, "[::1]:8080": true, "[::1]": true, "my.box": true, "my.box.": true,
+		"evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false,
+		"evil.example:8080": false, "localhost@evil.example": false, "2130706433": false, "0.0.0.0": false} {
 		status, _, b := r.do("GET", "/v1/models", nil, "Host", host)
 		if (status == http.StatusOK) != ok {
 			t.Errorf("Host %q: %d %s", host, status, b)
@@ -110,9 +120,13 @@ func TestHosts(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Origins: []string{"https://app.example"}}})
 	own := r.http.URL
-	for origin, ok := range map[string]bool{own: true, "https://app.example": true, "http://app.example": false, "https://app.example:444": false, "https://app.example.evil.example": false, "null": false,
-		"http://localhost.evil.com": false, "http://localhost:1": false, "file://": false, strings.Replace(own, "http:", "ftp:", 1): false, own + "/x": false, own + "@evil.example": false, "*": false,
-		strings.ToUpper(own): true, own + "?x": false, strings.Replace(own, "//", "//user@", 1): false, own + "/": false, "//" + own: false,
+	for origin, ok := range map[string]bool{own: true, "https://app.example": true, "http://app.example": false,
+		"https://app.example:444": false, "https://app.example.evil.example": false, "null": false,
+		"http://localhost.evil.com": false, "http://localhost:1": false, "file://": false,
+		strings.Replace(own, "http:", "ftp:", 1): false, own + "/x": false, own +
+			"@evil.example": false, "*": false,
+		strings.ToUpper(own): true, own + "?x": false, strings.Replace(own, "//", "//user@", 1): false, own +
+			"/": false, "//" + own: false,
 		strings.Replace(own, "http:", "https:", 1): true, "http://[": false, "http://%zz": false} {
 		for _, method := range []string{"POST", "OPTIONS"} {
 			status, h, b := r.do(method, "/v1/completions", `{"prompt":"x","max_tokens":1}`, "Origin", origin)
@@ -120,7 +134,8 @@ func TestOrigins(t *testing.T) {
 			if good != ok || !ok && status != http.StatusForbidden {
 				t.Errorf("%s from %q: %d %s", method, origin, status, b)
 			}
-			if got := h.Get("Access-Control-Allow-Origin"); ok && got != origin || !ok && got != "" || h.Get("Access-Control-Allow-Credentials") != "" {
+			if got := h.Get("Access-Control-Allow-Origin"); ok && got != origin || !ok && got != "" ||
+				h.Get("Access-Control-Allow-Credentials") != "" {
 				t.Errorf("%s from %q: allows %q", method, origin, got)
 			}
 		}
@@ -129,7 +144,8 @@ func TestOrigins(t *testing.T) {
 		origin, host string
 		want         int
 	}{
-		{"http://lab.example:80", "Lab.Example:80", 200}, {"http://LAB.example", "lab.example", 200}, {"http://lab.example", "lab.example:80", 403}, {"http://lab.example", "xlab.example", 403},
+		{"http://lab.example:80", "Lab.Example:80", 200}, {"http://LAB.example", "lab.example", 200},
+		{"http://lab.example", "lab.example:80", 403}, {"http://lab.example", "xlab.example", 403},
 	} {
 		if status, _, b := r.do("GET", "/livez", nil, "Origin", c.origin, "Host", c.host); status != c.want {
 			t.Errorf("%s at %s: %d %s, want %d", c.origin, c.host, status, b, c.want)
@@ -161,8 +177,10 @@ func TestContentKinds(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d", c.header, c.value, status, b, c.want)
 		}
 	}
-	for path, want := range map[string]int{"/v1/completions": http.StatusMethodNotAllowed, "/tokenize": http.StatusMethodNotAllowed, "/nothing": http.StatusNotFound} {
-		if status, h, b := r.do("GET", path, nil); status != want || want == http.StatusMethodNotAllowed && h.Get("Allow") != "POST" {
+	for path, want := range map[string]int{"/v1/completions": http.StatusMethodNotAllowed,
+		"/tokenize": http.StatusMethodNotAllowed, "/nothing": http.StatusNotFound} {
+		if status, h, b := r.do("GET", path, nil); status != want || want == http.StatusMethodNotAllowed &&
+			h.Get("Allow") != "POST" {
 			t.Errorf("GET %s: %d %s", path, status, b)
 		}
 	}
@@ -174,19 +192,22 @@ func TestRequestIDs(t *testing.T) {
 	if _, h, _ := r.do("GET", "/livez", nil, "X-Request-Id", "mine-1"); h.Get("X-Request-Id") != "mine-1" {
 		t.Errorf("%q", h.Get("X-Request-Id"))
 	}
-	if _, h, _ := r.do("GET", "/livez", nil, "X-Request-Id", "<script>"); !strings.HasPrefix(h.Get("X-Request-Id"), "req_") {
+	if _, h, _ := r.do("GET", "/livez", nil, "X-Request-Id", "<script>"); !strings.HasPrefix(h.Get("X-Request-Id"),
+		"req_") {
 		t.Errorf("%q", h.Get("X-Request-Id"))
 	}
 }
 
 // TestModelNames: what could mean something in a path is no name.
 func TestModelNames(t *testing.T) {
-	for id, ok := range map[string]bool{"a": true, "org/name-1.5:x": true, "": false, "..": false, "../x": false, "/x": false, "a/b/c": false, "a b": false, "a\x00": false, ".hidden": false, "a/..": false} {
+	for id, ok := range map[string]bool{"a": true, "org/name-1.5:x": true, "": false, "..": false, "../x": false,
+		"/x": false, "a/b/c": false, "a b": false, "a\x00": false, ".hidden": false, "a/..": false} {
 		if (CheckID(id) == nil) != ok {
 			t.Errorf("CheckID(%q) = %v", id, CheckID(id))
 		}
 	}
-	if _, err := NewModel(Source{ID: "a", Model: newBare(t, setup{}).net}); err == nil || !strings.Contains(err.Error(), "without a tokenizer") {
+	if _, err := NewModel(Source{ID: "a", Model: newBare(t, setup{}).net}); err == nil ||
+		!strings.Contains(err.Error(), "without a tokenizer") {
 		t.Errorf("without a tokenizer: %v", err)
 	}
 }

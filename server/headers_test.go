@@ -29,15 +29,21 @@ func TestHeaders(t *testing.T) {
 	always := map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 	status, h, b := r.do("GET", "/v1/models", nil)
 	check("an answer", h, always)
-	check("an answer", h, map[string]string{"Content-Type": "application/json", "Content-Length": fmt.Sprint(len(b)), "Access-Control-Allow-Origin": "", "Vary": ""})
+	check("an answer", h, map[string]string{"Content-Type": "application/json", "Content-Length": fmt.Sprint(len(b)),
+		"Access-Control-Allow-Origin": "", "Vary": ""})
 	if status != http.StatusOK || b[len(b)-1] != '\n' {
 		t.Errorf("%d %s", status, b)
 	}
-	_, h, _ = r.do("POST", "/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 1, "stream": true}, "Origin", "https://app.example")
+	_, h, _ = r.do("POST", "/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 1, "stream": true}, "Origin",
+		"https://app.example")
 	check("a stream", h, always)
-	check("a stream", h, map[string]string{"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Access-Control-Allow-Origin": "https://app.example", "Vary": "Origin"})
+	check("a stream", h, map[string]string{"Content-Type": "text/event-stream; charset=utf-8",
+		"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Access-Control-Allow-Origin": "https://app.example",
+		"Vary": "Origin"})
 	status, h, _ = r.do("OPTIONS", "/v1/completions", nil, "Origin", "https://app.example")
-	check("a preflight", h, map[string]string{"Access-Control-Allow-Methods": "GET, POST", "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Request-Id", "Access-Control-Max-Age": "600", "Access-Control-Allow-Origin": "https://app.example"})
+	check("a preflight", h, map[string]string{"Access-Control-Allow-Methods": "GET, POST",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, X-Request-Id", "Access-Control-Max-Age": "600",
+		"Access-Control-Allow-Origin": "https://app.example"})
 	if status != http.StatusNoContent {
 		t.Errorf("a preflight: %d", status)
 	}
@@ -72,7 +78,8 @@ func TestErrorBodies(t *testing.T) {
 		return status, v.Error
 	}
 	for _, path := range []string{"/health", "/readyz", "/v1/models", "/v1/models/tiny", "/tokenizer_info"} {
-		if status, e := read("GET", path, nil); status != 503 || e["code"] != 503. || e["type"] != "unavailable_error" || e["message"] != "Loading model" {
+		if status, e := read("GET", path, nil); status != 503 || e["code"] != 503. ||
+			e["type"] != "unavailable_error" || e["message"] != "Loading model" {
 			t.Errorf("%s while loading: %d %v", path, status, e)
 		}
 	}
@@ -87,11 +94,18 @@ func TestErrorBodies(t *testing.T) {
 		body any
 		want map[string]any
 	}{
-		{"/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 2000)}, map[string]any{"status": 413, "code": "request_too_large", "limit_bytes": 1000., "type": "invalid_request_error", "param": nil}},
-		{"/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 200)}, map[string]any{"status": 400, "code": "context_length_exceeded", "n_prompt_tokens": 200., "n_ctx": 128., "param": "prompt"}},
-		{"/v1/completions", `{"prompt":"x","n":99}`, map[string]any{"status": 400, "param": "n", "code": nil, "message": "n: is 99, must be between 1 and 16"}},
-		{"/v1/completions", `{"prompt":"x","nn":9}`, map[string]any{"status": 400, "param": "nn", "code": "unknown_parameter"}},
-		{"/v1/completions", "{\"prompt\":\"\xff\"}", map[string]any{"status": 400, "message": "the body is not valid UTF-8", "param": nil}},
+		{"/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 2000)},
+			map[string]any{"status": 413, "code": "request_too_large", "limit_bytes": 1000.,
+				"type": "invalid_request_error", "param": nil}},
+		{"/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 200)},
+			map[string]any{"status": 400, "code": "context_length_exceeded", "n_prompt_tokens": 200., "n_ctx": 128.,
+				"param": "prompt"}},
+		{"/v1/completions", `{"prompt":"x","n":99}`,
+			map[string]any{"status": 400, "param": "n", "code": nil, "message": "n: is 99, must be between 1 and 16"}},
+		{"/v1/completions", `{"prompt":"x","nn":9}`,
+			map[string]any{"status": 400, "param": "nn", "code": "unknown_parameter"}},
+		{"/v1/completions", "{\"prompt\":\"\xff\"}",
+			map[string]any{"status": 400, "message": "the body is not valid UTF-8", "param": nil}},
 		{"/v1/nothing", `{}`, map[string]any{"status": 404, "code": "unknown_url", "type": "invalid_request_error"}},
 		{"/v1/models", `{}`, map[string]any{"status": 405, "message": "the method is not allowed here; use GET"}},
 	} {
@@ -103,12 +117,14 @@ func TestErrorBodies(t *testing.T) {
 			}
 		}
 	}
-	for e, want := range map[*apiError]any{errDraining: "shutting_down", errDeadline: "deadline_exceeded", {Status: 503}: 503, {Status: 500}: nil} {
+	for e, want := range map[*apiError]any{errDraining: "shutting_down", errDeadline: "deadline_exceeded",
+		{Status: 503}: 503, {Status: 500}: nil} {
 		if got := e.body()["error"].(map[string]any)["code"]; got != want {
 			t.Errorf("%v: the code is %v, want %v", e, got, want)
 		}
 	}
-	if status, h, _ := r.do("DELETE", "/v1/models/tiny", nil); status != http.StatusMethodNotAllowed || h.Get("Allow") != "GET" {
+	if status, h, _ := r.do("DELETE", "/v1/models/tiny", nil); status != http.StatusMethodNotAllowed ||
+		h.Get("Allow") != "GET" {
 		t.Errorf("%d, allowed %q", status, h.Get("Allow"))
 	}
 }
@@ -116,13 +132,15 @@ func TestErrorBodies(t *testing.T) {
 // The log has a line per request: its id, route, status and caller, and nothing that a client wrote.
 func TestRequestLog(t *testing.T) {
 	var text bytes.Buffer
-	r := newRig(t, setup{Config: Config{Keys: keys(t, "sk-first-key", "sk-second-key"), Log: slog.New(slog.NewJSONHandler(&text, nil))}})
+	r := newRig(t, setup{Config: Config{Keys: keys(t, "sk-first-key", "sk-second-key"),
+		Log: slog.New(slog.NewJSONHandler(&text, nil))}})
 	r.do("GET", "/v1/models", nil, "Authorization", "Bearer sk-second-key", "X-Request-Id", "id-1")
 	r.do("GET", "/secret-path", nil, "X-Request-Id", "id-2")
 	r.http.Close()
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	for i, want := range []map[string]any{
-		{"msg": "request", "id": "id-1", "route": "GET /v1/models", "status": 200., "who": "key 1"}, {"msg": "request", "id": "id-2", "route": "other", "status": 401., "who": ""},
+		{"msg": "request", "id": "id-1", "route": "GET /v1/models", "status": 200., "who": "key 1"},
+		{"msg": "request", "id": "id-2", "route": "other", "status": 401., "who": ""},
 	} {
 		var got map[string]any
 		if len(lines) != 2 || json.Unmarshal([]byte(lines[i]), &got) != nil {
@@ -150,8 +168,12 @@ func TestDispensable(t *testing.T) {
 		open []conn
 		want []int
 	}{
-		"none": {nil, nil}, "idle ones": {[]conn{{idles, 2 * time.Second}, {arrives, 9 * time.Second}, {idles, 5 * time.Second}}, []int{0, 2}}, "just idle": {[]conn{{idles, 500 * time.Millisecond}, {serves, 9 * time.Second}}, nil},
-		"the oldest that arrives": {[]conn{{arrives, 3 * time.Second}, {arrives, 8 * time.Second}, {arrives, 5 * time.Second}}, []int{1}}, "just begun": {[]conn{{arrives, 500 * time.Millisecond}}, nil}, "served": {[]conn{{serves, time.Hour}}, nil},
+		"none": {nil, nil}, "idle ones": {[]conn{{idles, 2 * time.Second}, {arrives, 9 * time.Second},
+			{idles, 5 * time.Second}}, []int{0, 2}},
+		"just idle": {[]conn{{idles, 500 * time.Millisecond}, {serves, 9 * time.Second}}, nil},
+		"the oldest that arrives": {[]conn{{arrives, 3 * time.Second}, {arrives, 8 * time.Second},
+			{arrives, 5 * time.Second}}, []int{1}}, "just begun": {[]conn{{arrives, 500 * time.Millisecond}}, nil},
+		"served": {[]conn{{serves, time.Hour}}, nil},
 	} {
 		l := newBounded(nil, 9, new(atomic.Bool))
 		var all []*boundedConn
@@ -218,17 +240,20 @@ func TestGateMeans(t *testing.T) {
 
 // Both sides of the numbers that fit an id.
 func TestParseID(t *testing.T) {
-	for text, want := range map[string]int32{"0": 0, "-0": 0, "7": 7, "-7": -7, "2147483647": math.MaxInt32, "-2147483648": math.MinInt32, "007": 7} {
+	for text, want := range map[string]int32{"0": 0, "-0": 0, "7": 7, "-7": -7, "2147483647": math.MaxInt32,
+		"-2147483648": math.MinInt32, "007": 7} {
 		if got, ok := parseID([]byte(text)); !ok || got != want {
 			t.Errorf("%s is %d, %v", text, got, ok)
 		}
 	}
-	for _, text := range []string{"", "-", "2147483648", "-2147483649", "99999999999", "18446744073709551621", "-18446744073709551621", "36893488147419103237", "1.0", "1e2", "+1", "null", "1 2", "--1", ":", "/"} {
+	for _, text := range []string{"", "-", "2147483648", "-2147483649", "99999999999", "18446744073709551621",
+		"-18446744073709551621", "36893488147419103237", "1.0", "1e2", "+1", "null", "1 2", "--1", ":", "/"} {
 		if got, ok := parseID([]byte(text)); ok {
 			t.Errorf("%q is %d", text, got)
 		}
 	}
-	for text, want := range map[string]string{"[]": "[] true", " [ 1 , 2 ] ": "[1 2] true", "[1,]": "[] false", "[": "[] false", "1": "[] false", "[1 2]": "[] false", "{}": "[] false"} {
+	for text, want := range map[string]string{"[]": "[] true", " [ 1 , 2 ] ": "[1 2] true", "[1,]": "[] false",
+		"[": "[] false", "1": "[] false", "[1 2]": "[] false", "{}": "[] false"} {
 		ids, ok := parseIDs([]byte(text))
 		if got := fmt.Sprint(ids, ok); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)

@@ -12,8 +12,10 @@ import (
 // FuzzIDs compares parseIDs with encoding/json on valid JSON; null is the one difference.
 func FuzzIDs(f *testing.F) {
 	for _, text := range []string{
-		`[]`, ` [ ] `, `[1]`, `[0,-1, 2147483647,-2147483648]`, "[ 1 ,\t2\n]", `[-0]`, `[2147483648]`, `[-2147483649]`, `[99999999999999999999]`,
-		`[1.0]`, `[1e2]`, `[1,null]`, `null`, `1`, `"[1]"`, `[[1]]`, `["1"]`, `["a,b"]`, `{"a":[1]}`, `[true]`, `[1,{"a":2}]`, `[-]`,
+		`[]`, ` [ ] `, `[1]`, `[0,-1, 2147483647,-2147483648]`, "[ 1 ,\t2\n]", `[-0]`, `[2147483648]`, `[-2147483649]`,
+		`[99999999999999999999]`,
+		`[1.0]`, `[1e2]`, `[1,null]`, `null`, `1`, `"[1]"`, `[[1]]`, `["1"]`, `["a,b"]`, `{"a":[1]}`, `[true]`,
+		`[1,{"a":2}]`, `[-]`,
 	} {
 		f.Add(text)
 	}
@@ -65,21 +67,25 @@ func TestNullIDs(t *testing.T) {
 // of one id.
 func TestAmbiguousBodies(t *testing.T) {
 	r := newRig(t, setup{})
-	for _, body := range []string{"{\"prompt\":\"\xff\",\"max_tokens\":1}", "{\"prompt\":\"\xed\xa0\x80\",\"max_tokens\":1}"} {
+	for _, body := range []string{"{\"prompt\":\"\xff\",\"max_tokens\":1}",
+		"{\"prompt\":\"\xed\xa0\x80\",\"max_tokens\":1}"} {
 		if msg := r.refused("/v1/completions", body, http.StatusBadRequest, "", ""); !strings.Contains(msg, "UTF-8") {
 			t.Errorf("%q: %s", body, msg)
 		}
 	}
 	for _, id := range []string{"+5", "05", " 5", "5.0", "-0", "0x5"} {
-		r.refused("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 1, "logit_bias": fieldsOf{id: 1}}, http.StatusBadRequest, "logit_bias", "")
+		r.refused("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 1, "logit_bias": fieldsOf{id: 1}},
+			http.StatusBadRequest, "logit_bias", "")
 	}
-	r.post("/v1/completions", fieldsOf{"prompt": "é", "max_tokens": 1, "logit_bias": fieldsOf{"5": 1}}, new(completionReply))
+	r.post("/v1/completions", fieldsOf{"prompt": "é", "max_tokens": 1, "logit_bias": fieldsOf{"5": 1}},
+		new(completionReply))
 	for _, body := range []string{`[]`, `"x"`, `3`} {
 		if msg := r.refused("/v1/completions", body, http.StatusBadRequest, "", ""); strings.Contains(msg, "Go ") {
 			t.Errorf("%s: %s", body, msg)
 		}
 	}
-	if msg := r.refused("/v1/attention", `{"prompt":"x","interventions":{}}`, http.StatusBadRequest, "interventions", ""); strings.Contains(msg, "Go ") {
+	if msg := r.refused("/v1/attention", `{"prompt":"x","interventions":{}}`, http.StatusBadRequest, "interventions",
+		""); strings.Contains(msg, "Go ") {
 		t.Error(msg)
 	}
 }
@@ -87,9 +93,11 @@ func TestAmbiguousBodies(t *testing.T) {
 // FuzzObject compares parseObject with encoding/json.
 func FuzzObject(f *testing.F) {
 	for _, text := range []string{
-		`{}`, ` { } `, `{"a":1}`, `{"a" : [1, {"b": "}"}] , "c":{"d":[]},"e":"\",{"}`, `{"a":null,"a":2}`, `{"\u0061":1,"b":-1e5}`, "{\"\xff\":1}",
+		`{}`, ` { } `, `{"a":1}`, `{"a" : [1, {"b": "}"}] , "c":{"d":[]},"e":"\",{"}`, `{"a":null,"a":2}`,
+		`{"\u0061":1,"b":-1e5}`, "{\"\xff\":1}",
 		`{"a":[1,null]}`, `{"a":[[{"b":null}, null ]]}`, `{"a":["null",{"n":null}],"n":null}`, `{"a":[ null]}`,
-		`null`, `[]`, `[{}]`, `1`, `""`, ``, `{`, `{}{}`, `{} x`, `{"a":1,}`, `{"a":}`, `{"":{"":""}}`, "{\n\t\"a\"\r:\n1\n}", `{"a":tru}`,
+		`null`, `[]`, `[{}]`, `1`, `""`, ``, `{`, `{}{}`, `{} x`, `{"a":1,}`, `{"a":}`, `{"":{"":""}}`,
+		"{\n\t\"a\"\r:\n1\n}", `{"a":tru}`,
 		"\v{}", "{}\f", "\u00a0{}", "{\"a\":\v1}",
 	} {
 		f.Add(text)

@@ -55,7 +55,8 @@ func TestMemoryAfterLoad(t *testing.T) {
 	}
 	r.http.Client().CloseIdleConnections()
 	after := resident(t)
-	t.Logf("%.1f MiB, then %.1f; the cache has %.1f", float64(base)/(1<<20), float64(after)/(1<<20), float64(cache)/(1<<20))
+	t.Logf("%.1f MiB, then %.1f; the cache has %.1f", float64(base)/(1<<20), float64(after)/(1<<20),
+		float64(cache)/(1<<20))
 	if after-base > cache/8 {
 		t.Errorf("%d bytes more than before the load; the whole cache has %d", after-base, cache)
 	}

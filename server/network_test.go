@@ -117,7 +117,8 @@ func closes(t *testing.T, c net.Conn, most time.Duration) (string, time.Duration
 
 // TestSlowClients: headers and bodies that do not come, connections that idle, headers without end.
 func TestSlowClients(t *testing.T) {
-	r := newRig(t, setup{Config: Config{Limits: Limits{HeaderTimeout: 150 * time.Millisecond, BodyTimeout: 150 * time.Millisecond, IdleTimeout: 150 * time.Millisecond, Header: 4096}}})
+	r := newRig(t, setup{Config: Config{Limits: Limits{HeaderTimeout: 150 * time.Millisecond,
+		BodyTimeout: 150 * time.Millisecond, IdleTimeout: 150 * time.Millisecond, Header: 4096}}})
 	dial := r.listenOn()
 	begin := time.Now() // before the server's clock starts
 	closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow"), 10*time.Second)
@@ -128,10 +129,12 @@ func TestSlowClients(t *testing.T) {
 	if !strings.Contains(b, "408") {
 		t.Errorf("half a body: %q", b)
 	}
-	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"), 10*time.Second); !strings.Contains(b, "200 OK") {
+	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"),
+		10*time.Second); !strings.Contains(b, "200 OK") {
 		t.Errorf("an idle connection: %q", b)
 	}
-	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Big: "+strings.Repeat("x", 20000)+"\r\n\r\n"), 10*time.Second); !strings.Contains(b, "431") {
+	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Big: "+strings.Repeat("x", 20000)+"\r\n\r\n"),
+		10*time.Second); !strings.Contains(b, "431") {
 		t.Errorf("a large header: %.200q", b)
 	}
 	r.quiet()
@@ -139,7 +142,8 @@ func TestSlowClients(t *testing.T) {
 
 // TestBodyDeadlineEndsWithTheBody: a request that has arrived may take longer than the time to read it.
 func TestBodyDeadlineEndsWithTheBody(t *testing.T) {
-	r := newRig(t, setup{big: true, Config: Config{Limits: Limits{HeaderTimeout: 50 * time.Millisecond, BodyTimeout: 50 * time.Millisecond}}})
+	r := newRig(t, setup{big: true,
+		Config: Config{Limits: Limits{HeaderTimeout: 50 * time.Millisecond, BodyTimeout: 50 * time.Millisecond}}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -79,12 +79,14 @@ func (s *apiSchema) check(t *testing.T, doc *apiDoc, where string) {
 		}
 	}
 	for _, k := range kinds {
-		if known := []string{"object", "array", "string", "integer", "number", "boolean", "null"}; !slices.Contains(known, k) && s.Enum == nil {
+		if known := []string{"object", "array", "string", "integer", "number", "boolean",
+			"null"}; !slices.Contains(known, k) && s.Enum == nil {
 			t.Errorf("%s is of type %q", where, k)
 		}
 	}
 	has := func(kind string) bool { return slices.Contains(kinds, kind) }
-	if s.Items != nil && !has("array") || s.Unique && !has("array") || s.Properties != nil && !has("object") || s.Minimum != nil && !has("integer") {
+	if s.Items != nil && !has("array") || s.Unique && !has("array") || s.Properties != nil && !has("object") ||
+		s.Minimum != nil && !has("integer") {
 		t.Errorf("%s: %+v is of type %v", where, s, kinds)
 	}
 	if s.Items != nil {
@@ -110,13 +112,15 @@ func TestOpenAPIIsWellFormed(t *testing.T) {
 	if err := d.Decode(&doc); err != nil {
 		t.Fatal(err)
 	}
-	if s := doc.Components.Security["key"]; s["type"] != "http" || len(doc.Security) != 1 || doc.Security[0]["key"] == nil {
+	if s := doc.Components.Security["key"]; s["type"] != "http" || len(doc.Security) != 1 ||
+		doc.Security[0]["key"] == nil {
 		t.Errorf("keys: %v, %v", s, doc.Security)
 	}
 	for path, ops := range doc.Paths {
 		for method, op := range ops {
 			where := method + " " + path
-			if op.Responses["200"].Description == "" || op.Responses["default"].Description == "" || len(op.Responses) != 2 {
+			if op.Responses["200"].Description == "" || op.Responses["default"].Description == "" ||
+				len(op.Responses) != 2 {
 				t.Errorf("%s: responses %v", where, op.Responses)
 			}
 			op.Responses["default"].Content["application/json"].Schema.check(t, &doc, where)
@@ -127,7 +131,8 @@ func TestOpenAPIIsWellFormed(t *testing.T) {
 				continue
 			}
 			s := op.Body.Content["application/json"].Schema
-			if s.check(t, &doc, where); !op.Body.Required || s.Type != "object" || (s.Additional != nil) != (s.Properties != nil) {
+			if s.check(t, &doc, where); !op.Body.Required || s.Type != "object" ||
+				(s.Additional != nil) != (s.Properties != nil) {
 				t.Errorf("%s: body %+v", where, op.Body)
 			}
 			for name, p := range s.Properties {
@@ -145,7 +150,8 @@ func TestOpenAPIIsWellFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := slices.Sorted(maps.Keys(real.Error))
-	for _, got := range [][]string{slices.Sorted(maps.Keys(errs.Properties["error"].Properties)), slices.Sorted(slices.Values(errs.Properties["error"].Required))} {
+	for _, got := range [][]string{slices.Sorted(maps.Keys(errs.Properties["error"].Properties)),
+		slices.Sorted(slices.Values(errs.Properties["error"].Required))} {
 		if !slices.Equal(got, want) || len(errs.Required) != 1 || errs.Type != "object" {
 			t.Errorf("errors have %v, described are %v: %+v", want, got, errs)
 		}
@@ -168,7 +174,8 @@ func TestAttentionIsAsDescribed(t *testing.T) {
 		case name == "maps":
 			body[name] = []string{"a1"}
 		case name == "interventions":
-			body[name] = []fieldsOf{{"layers": []int{0}, "heads": []int{1}, "lambda": 0.5, "second": "shuffled", "seed": 3, "knockout": false}}
+			body[name] = []fieldsOf{{"layers": []int{0}, "heads": []int{1}, "lambda": 0.5, "second": "shuffled",
+				"seed": 3, "knockout": false}}
 		case name != "prompt" && name != "messages":
 			body[name] = examples[kind]
 		}

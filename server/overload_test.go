@@ -163,14 +163,16 @@ func TestOverloadBars(t *testing.T) {
 			best, at := 0.0, map[float64]outcome{}
 			for _, times := range []float64{1, 2, 10} {
 				m := c.meet(t, seconds, times*capacity, 0, deadline)
-				t.Logf("%2.0f × %.1f/s: %d answered, %d refused, p99 %v, goodput %.1f/s", times, capacity, m.answered, m.refused, m.p99, m.goodput)
+				t.Logf("%2.0f × %.1f/s: %d answered, %d refused, p99 %v, goodput %.1f/s", times, capacity, m.answered,
+					m.refused, m.p99, m.goodput)
 				best, at[times] = max(best, m.goodput), m
 			}
 			if g := at[10].goodput; g < 0.9*best {
 				t.Errorf("goodput at ten times the capacity is %.1f, %.2f of the best", g, g/best)
 			}
 			if p := at[10].p99; p > at[1].p99*3/2 {
-				t.Errorf("p99 at ten times the capacity is %v, at the capacity %v: %.2f times", p, at[1].p99, float64(p)/float64(at[1].p99))
+				t.Errorf("p99 at ten times the capacity is %v, at the capacity %v: %.2f times", p, at[1].p99,
+					float64(p)/float64(at[1].p99))
 			}
 		})
 	}

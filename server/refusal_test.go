@@ -20,8 +20,10 @@ import (
 // lock that work holds.
 func TestRefusalsWaitForNothing(t *testing.T) {
 	var device sync.Mutex
-	r := newRig(t, setup{Options: infer.Options{Slots: 1, Lock: &device}, Config: Config{Limits: Limits{Queue: 1, Body: 1 << 20}}})
-	other, err := NewModel(Source{ID: "other", Model: r.net, Tokenizer: tokenizer.Bytes(), First: -1, Options: infer.Options{Slots: 1, Lock: &device}})
+	r := newRig(t, setup{Options: infer.Options{Slots: 1, Lock: &device},
+		Config: Config{Limits: Limits{Queue: 1, Body: 1 << 20}}})
+	other, err := NewModel(Source{ID: "other", Model: r.net, Tokenizer: tokenizer.Bytes(), First: -1,
+		Options: infer.Options{Slots: 1, Lock: &device}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +49,11 @@ func TestRefusalsWaitForNothing(t *testing.T) {
 	}
 	long := strings.Repeat("a b ", 50_000)
 	for path, body := range map[string]fieldsOf{
-		"/v1/completions":      {"model": "tiny", "prompt": long, "truncate_prompt_tokens": 5},
-		"/v1/chat/completions": {"model": "tiny", "messages": []fieldsOf{{"role": "user", "content": long}}, "truncate_prompt_tokens": 5},
-		"/v1/embeddings":       {"model": "tiny", "input": long[:70_000]},
-		"/v1/attention":        {"model": "tiny", "prompt": long[:70_000]},
+		"/v1/completions": {"model": "tiny", "prompt": long, "truncate_prompt_tokens": 5},
+		"/v1/chat/completions": {"model": "tiny", "messages": []fieldsOf{{"role": "user", "content": long}},
+			"truncate_prompt_tokens": 5},
+		"/v1/embeddings": {"model": "tiny", "input": long[:70_000]},
+		"/v1/attention":  {"model": "tiny", "prompt": long[:70_000]},
 	} {
 		for range 3 { // of large bodies only so many are read at a time
 			asked.Go(func() {
@@ -123,7 +126,8 @@ func TestEventsHaveText(t *testing.T) {
 	r := newRig(t, setup{template: "{{ messages[0].content }}{% if tools %}{% endif %}"})
 	say := []fieldsOf{{"role": "user", "content": "x"}}
 	tool := []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
-	for i, more := range []fieldsOf{{}, {"logprobs": true}, {"tools": tool}, {"tools": tool, "logprobs": true}, {"continue_final_message": true}} {
+	for i, more := range []fieldsOf{{}, {"logprobs": true}, {"tools": tool}, {"tools": tool, "logprobs": true},
+		{"continue_final_message": true}} {
 		body := fieldsOf{"messages": say, "max_tokens": 40, "ignore_eos": true, "seed": 5, "n": 2}
 		maps.Copy(body, more)
 		var whole chatReply
@@ -149,7 +153,8 @@ func TestEventsHaveText(t *testing.T) {
 		}
 		for k, c := range whole.Choices {
 			if want := 40 * (i % 2); text[k] != *c.Message.Content || tokens[k] != want || i%2 == 0 && empty[k] > 2 {
-				t.Errorf("%v: %d events without text, %d tokens, %q, whole %q", more, empty[k], tokens[k], text[k], *c.Message.Content)
+				t.Errorf("%v: %d events without text, %d tokens, %q, whole %q", more, empty[k], tokens[k], text[k],
+					*c.Message.Content)
 			}
 		}
 	}

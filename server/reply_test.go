@@ -134,7 +134,8 @@ func TestWholeStreams(t *testing.T) {
 				}
 			}
 			if want = append(want, "[DONE]"); !slices.Equal(got, want) || len(ids) != 1 {
-				t.Errorf("%s, usage %v, %d ids\n got %s\nwant %s", c.path, usage, len(ids), strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf("%s, usage %v, %d ids\n got %s\nwant %s", c.path, usage, len(ids), strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
 			}
 		}
 	}
@@ -173,7 +174,8 @@ func TestLogprobForms(t *testing.T) {
 		var c completionReply
 		r.post("/v1/completions", forced(fieldsOf{"prompt": "ab", "max_tokens": 3, "logprobs": top, "echo": true}), &c)
 		l := c.Choices[0].Logprobs
-		if !slices.Equal(l.Tokens, []string{"a", "b", "A", "A", "A"}) || !slices.Equal(l.Offset, []int{0, 1, 2, 3, 4}) ||
+		if !slices.Equal(l.Tokens, []string{"a", "b", "A", "A", "A"}) ||
+			!slices.Equal(l.Offset, []int{0, 1, 2, 3, 4}) ||
 			l.Logprob[0] != nil || l.Top[0] == nil || len(l.Top[0]) != 0 || len(l.Top) != 5 {
 			t.Fatalf("%+v", l)
 		}
@@ -185,7 +187,8 @@ func TestLogprobForms(t *testing.T) {
 			}
 		}
 		var h chatReply
-		body := forced(fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "ab"}}, "max_tokens": 3, "logprobs": true})
+		body := forced(fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "ab"}}, "max_tokens": 3,
+			"logprobs": true})
 		body["top_logprobs"] = top
 		r.post("/v1/chat/completions", body, &h)
 		list := h.Choices[0].Logprobs.Content
@@ -249,14 +252,16 @@ func TestSmallReplies(t *testing.T) {
 	for _, c := range []struct{ path, body, want string }{
 		{"/detokenize", `{"tokens":[97,260]}`, "tokens: id 260 at position 1 is not in the vocabulary of 260"},
 		{"/v1/completions", `{"prompt":[97,98,-4]}`, "prompt: id -4 at position 2 is not in the vocabulary of 260"},
-		{"/v1/completions", `{"prompt":"a","stop_token_ids":[1,300]}`, "stop_token_ids: entry 1 is 300, outside the vocabulary of 260"},
+		{"/v1/completions", `{"prompt":"a","stop_token_ids":[1,300]}`,
+			"stop_token_ids: entry 1 is 300, outside the vocabulary of 260"},
 		{"/v1/completions", `{"prompt":"a","stop":["a",""]}`, "stop: entry 1 has 0 bytes, must have between 1 and 256"},
 		{"/v1/completions", `{"prompt":"a","top_p":1.5}`, "top_p: is 1.5, must be between 0 and 1"},
 		{"/v1/completions", `{"prompt":"a","n":17}`, "n: is 17, must be between 1 and 16"},
 		{"/v1/completions", `{"prompt":"a","n":"x"}`, `n: is "x", must be a whole number`},
 		{"/v1/embeddings", `{"input":"a","dimensions":3}`, "dimensions: is 3, the model has 16"},
 	} {
-		if status, _, b := r.do("POST", c.path, c.body); status != 400 || !strings.Contains(string(b), strconv.Quote(c.want)) {
+		if status, _, b := r.do("POST", c.path, c.body); status != 400 ||
+			!strings.Contains(string(b), strconv.Quote(c.want)) {
 			t.Errorf("%s %s: %d %s, want %s", c.path, c.body, status, b, c.want)
 		}
 	}

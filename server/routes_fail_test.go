@@ -80,7 +80,8 @@ func TestFullQueueOfOneModel(t *testing.T) {
 				}
 			}
 			delete(body, "model")
-			if status, _, b := r.do("POST", path, "no JSON"); status != map[bool]int{true: http.StatusTooManyRequests, false: http.StatusBadRequest}[full[0] && full[1]] {
+			if status, _, b := r.do("POST", path, "no JSON"); status != map[bool]int{true: http.StatusTooManyRequests,
+				false: http.StatusBadRequest}[full[0] && full[1]] {
 				t.Errorf("%s, full %v: a body that cannot be read: %d %s", path, full, status, b)
 			}
 		}
@@ -120,7 +121,8 @@ func TestAttentionBeginsLikeCompletions(t *testing.T) {
 	for _, c := range []struct {
 		body fieldsOf
 		want int
-	}{{fieldsOf{"prompt": "ab"}, 3}, {fieldsOf{"prompt": "ab", "add_special_tokens": true}, 3}, {fieldsOf{"prompt": "ab", "add_special_tokens": false}, 2}, {fieldsOf{"prompt": []int{97, 98}}, 2}} {
+	}{{fieldsOf{"prompt": "ab"}, 3}, {fieldsOf{"prompt": "ab", "add_special_tokens": true}, 3},
+		{fieldsOf{"prompt": "ab", "add_special_tokens": false}, 2}, {fieldsOf{"prompt": []int{97, 98}}, 2}} {
 		var a attended
 		if r.post("/v1/attention", c.body, &a); len(a.Tokens) != c.want {
 			t.Errorf("%v: %d tokens, want %d", c.body, len(a.Tokens), c.want)

@@ -30,15 +30,17 @@ func TestQueryFieldByField(t *testing.T) {
 		body string
 		want lab.Query
 	}{
-		{`{"prompt":"abcde"}`, lab.Query{IDs: []int32{97, 98, 99, 100, 101}, Layers: []int{0, 1, 2}, Heads: []int{0, 1, 2, 3},
-			Maps: []string{"a1", "a2", "diff"}, Size: 256, Next: []int{4}, Top: 10}},
+		{`{"prompt":"abcde"}`, lab.Query{IDs: []int32{97, 98, 99, 100, 101}, Layers: []int{0, 1, 2},
+			Heads: []int{0, 1, 2, 3}, Maps: []string{"a1", "a2", "diff"}, Size: 256, Next: []int{4}, Top: 10}},
 		{`{"prompt":[7,8,9],"layers":[2],"heads":[3,1],"maps":["a2"],"size":17,"rows":[1],"next":[0,2],"topk":64,
 			"interventions":[{"layers":[1],"heads":[2],"lambda":0.5,"second":"shuffled","seed":6}]}`,
-			lab.Query{IDs: []int32{7, 8, 9}, Layers: []int{2}, Heads: []int{3, 1}, Maps: []string{"a2"}, Size: 17, Rows: []int{1},
-				Next: []int{0, 2}, Top: 64, Interventions: []layer.Intervention{{Layers: []int{1}, Heads: []int{2}, Lambda: &factor,
+			lab.Query{IDs: []int32{7, 8, 9}, Layers: []int{2}, Heads: []int{3, 1}, Maps: []string{"a2"}, Size: 17,
+				Rows: []int{1}, Next: []int{0, 2}, Top: 64,
+				Interventions: []layer.Intervention{{Layers: []int{1}, Heads: []int{2}, Lambda: &factor,
 					Second: "shuffled", Seed: 6}}}},
 		{`{"prompt":[7],"layers":[],"heads":[],"maps":[],"next":[],"add_special_tokens":false}`,
-			lab.Query{IDs: []int32{7}, Layers: []int{}, Heads: []int{}, Maps: []string{}, Size: 256, Next: []int{}, Top: 10}},
+			lab.Query{IDs: []int32{7}, Layers: []int{}, Heads: []int{}, Maps: []string{}, Size: 256,
+				Next: []int{}, Top: 10}},
 	} {
 		o := formOf(t, c.body, infer.Sampling{})
 		o.model.first, o.model.config.Arch, o.model.config.Layers, o.model.config.Heads = -1, "diff", 3, 4
@@ -59,14 +61,17 @@ func TestQueryFieldByField(t *testing.T) {
 
 // A text is too long for a context at four times its longest token per position, and never below a small body.
 func TestTextsThatFit(t *testing.T) {
-	for _, c := range []struct{ longest, context, most int }{{10, 4096, 4 * 10 * 4096}, {1, 16, smallBody}, {8, 2048, smallBody}, {8, 2049, 4 * 8 * 2049}} {
+	for _, c := range []struct{ longest, context, most int }{{10, 4096, 4 * 10 * 4096}, {1, 16, smallBody},
+		{8, 2048, smallBody}, {8, 2049, 4 * 8 * 2049}} {
 		m := &Model{longest: c.longest, Context: c.context}
 		if err := m.fits("prompt", strings.Repeat("x", c.most)); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 		err := m.fits("input", strings.Repeat("x", c.most+1))
-		want := fmt.Sprintf("input has %d bytes, more than the model's context of %d tokens can hold", c.most+1, c.context)
-		if err == nil || err.Message != want || err.Param != "input" || err.Status != 400 || err.Extra["n_ctx"] != c.context {
+		want := fmt.Sprintf("input has %d bytes, more than the model's context of %d tokens can hold",
+			c.most+1, c.context)
+		if err == nil || err.Message != want || err.Param != "input" || err.Status != 400 ||
+			err.Extra["n_ctx"] != c.context {
 			t.Errorf("%+v: %+v", c, err)
 		}
 	}
@@ -83,8 +88,10 @@ func TestDefaultLength(t *testing.T) {
 		more   fieldsOf
 		want   int
 	}{
-		{3, nil, 5}, {3, fieldsOf{"max_tokens": 9}, 9}, {125, nil, 3}, {125, fieldsOf{"max_tokens": 9}, 3}, {123, nil, 5},
-		{128, fieldsOf{"echo": true}, 0}, {3, fieldsOf{"echo": true, "max_tokens": 0}, 0}, {3, fieldsOf{"echo": true}, 5},
+		{3, nil, 5}, {3, fieldsOf{"max_tokens": 9}, 9}, {125, nil, 3}, {125, fieldsOf{"max_tokens": 9}, 3},
+		{123, nil, 5},
+		{128, fieldsOf{"echo": true}, 0}, {3, fieldsOf{"echo": true, "max_tokens": 0}, 0},
+		{3, fieldsOf{"echo": true}, 5},
 	} {
 		body := fieldsOf{"prompt": strings.Repeat("x", c.prompt), "ignore_eos": true}
 		maps.Copy(body, c.more)
@@ -95,7 +102,8 @@ func TestDefaultLength(t *testing.T) {
 		}
 	}
 	var reply chatReply
-	r.post("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}, "ignore_eos": true}, &reply)
+	r.post("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}},
+		"ignore_eos": true}, &reply)
 	if reply.Usage.Completion != 5 {
 		t.Errorf("a chat: %+v", reply.Usage)
 	}
@@ -122,7 +130,8 @@ func TestWhatTemplatesSee(t *testing.T) {
 	}
 	said, err := read(`{"messages":[{"role":"system","content":"a"},{"role":"developer","content":"b"},{"role":"user","content":"c","name":"N"},
 		{"role":"assistant","content":"d"},{"role":"tool","content":[{"type":"text","text":"e"}],"tool_call_id":"T"}]}`)
-	if want := "[system|a||][system|b||][user|c|N|][assistant|d||][tool|e||T]"; err != nil || !strings.HasPrefix(said, want) {
+	if want := "[system|a||][system|b||][user|c|N|][assistant|d||][tool|e||T]"; err != nil ||
+		!strings.HasPrefix(said, want) {
 		t.Errorf("%q, %v", said, err)
 	}
 	plain := `{"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":`
@@ -131,8 +140,10 @@ func TestWhatTemplatesSee(t *testing.T) {
 			t.Errorf("%s: %v", v, err)
 		}
 	}
-	for _, name := range []string{"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "pad_token", "absent", ""} {
-		if _, err := read(plain + fmt.Sprintf(`{%q:"x"}}`, name)); err == nil || !strings.HasPrefix(err.Error(), "chat_template_kwargs: ") {
+	for _, name := range []string{"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "pad_token",
+		"absent", ""} {
+		if _, err := read(plain + fmt.Sprintf(`{%q:"x"}}`, name)); err == nil ||
+			!strings.HasPrefix(err.Error(), "chat_template_kwargs: ") {
 			t.Errorf("%q was taken: %v", name, err)
 		}
 	}
@@ -193,7 +204,8 @@ func TestGrammarsKept(t *testing.T) {
 	for _, c := range m.grammars.list {
 		keys = append(keys, c.schema)
 	}
-	if len(keys) != maxGrammars || keys[0] != `{"const":"new"}` || keys[1] != `{"const":"0"}` || slices.Contains(keys, `{"const":"1"}`) || !slices.Contains(keys, `{"const":"2"}`) {
+	if len(keys) != maxGrammars || keys[0] != `{"const":"new"}` || keys[1] != `{"const":"0"}` ||
+		slices.Contains(keys, `{"const":"1"}`) || !slices.Contains(keys, `{"const":"2"}`) {
 		t.Errorf("kept %q", keys)
 	}
 	half := strings.Repeat("x", maxGrammarBytes/2+1)
@@ -223,7 +235,8 @@ func TestChoicesFollowTheSchema(t *testing.T) {
 		"type": "json_schema", "json_schema": fieldsOf{"schema": schema}}}, &reply)
 	for i, c := range reply.Choices {
 		var list []string
-		if err := json.Unmarshal([]byte(c.Text), &list); err != nil || len(list) < 2 || len(list) > 3 || *c.Reason != "stop" {
+		if err := json.Unmarshal([]byte(c.Text), &list); err != nil || len(list) < 2 || len(list) > 3 ||
+			*c.Reason != "stop" {
 			t.Errorf("choice %d: %q, %v", i, c.Text, err)
 		}
 	}
@@ -253,10 +266,13 @@ func TestRunsInOrder(t *testing.T) {
 		Samples    []runSample
 	}
 	_, _, b := r.do("GET", "/v1/runs/m", nil)
-	if err := json.Unmarshal(b, &v); err != nil || v.Object != "run" || v.ID != "m" || len(v.Samples) != 5 || v.Samples[0] != (runSample{7, "p7", "t"}) || v.Samples[4].Step != 3 {
+	if err := json.Unmarshal(b, &v); err != nil || v.Object != "run" || v.ID != "m" || len(v.Samples) != 5 ||
+		v.Samples[0] != (runSample{7, "p7", "t"}) || v.Samples[4].Step != 3 {
 		t.Errorf("%s", b)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "z", samplesFile), []byte(`{"step":-1,"text":"a"}`+"\n"+`{"text":"b"}`+"\n"+`{"step":2,"text":"c"}`+"\n"+`{"step":0,"text":"d"}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "z", samplesFile),
+		[]byte(`{"step":-1,"text":"a"}`+"\n"+`{"text":"b"}`+"\n"+`{"step":2,"text":"c"}`+"\n"+`{"step":0,"text":"d"}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, _, b = r.do("GET", "/v1/runs/z", nil) // steps are counted from 1
@@ -264,7 +280,8 @@ func TestRunsInOrder(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} { // none of them is JSON
-		row := record.Row{Step: 1, Loss: 1, LossEMA: bad, Valid: bad, GradNorm: bad, LR: bad, TokS: bad, Time: bad, Lambda: []float64{0.5, bad}}
+		row := record.Row{Step: 1, Loss: 1, LossEMA: bad, Valid: bad, GradNorm: bad, LR: bad, TokS: bad, Time: bad,
+			Lambda: []float64{0.5, bad}}
 		b, err := json.Marshal(rowFields(&row))
 		if want := `{"loss":1,"step":1,"total_steps":0}`; err != nil || string(b) != want {
 			t.Errorf("%g: %s, %v, want %s", bad, b, err, want)

@@ -138,7 +138,8 @@ func TestSamples(t *testing.T) {
 		t.Errorf("without a file: %s", got)
 	}
 	text := strings.Repeat("{\"step\":1,\"prompt\":\"\",\"text\":\"old\"}\n", 5000) + "damage\n" +
-		`{"step":2,"prompt":"p","text":"two"}` + "\n" + `{"step":3,"prompt":"p","text":"lost"}` + "\n" + `{"step":3,"prompt":"p","text":"three"}` + "\n" + `{"step":4,"te`
+		`{"step":2,"prompt":"p","text":"two"}` + "\n" + `{"step":3,"prompt":"p","text":"lost"}` + "\n" +
+		`{"step":3,"prompt":"p","text":"three"}` + "\n" + `{"step":4,"te`
 	if err := os.WriteFile(filepath.Join(dir, "a", samplesFile), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,8 @@ func TestRunsAreBounded(t *testing.T) {
 		t.Errorf("%d rows in %d parts", rows, parts)
 	}
 	// A page that is ahead of a file that was written anew begins again, and is told that there is more.
-	if v := r.tail("long", cursor+1); !v.Reset || !v.More || len(v.Rows) == 0 || v.Rows[0]["step"] != 1.0 || v.Cursor >= cursor {
+	if v := r.tail("long", cursor+1); !v.Reset || !v.More || len(v.Rows) == 0 || v.Rows[0]["step"] != 1.0 ||
+		v.Cursor >= cursor {
 		t.Errorf("anew: reset %v, more %v, %d rows", v.Reset, v.More, len(v.Rows))
 	}
 }
@@ -295,7 +297,8 @@ func TestRunsStayInTheirFolder(t *testing.T) {
 		!strings.Contains(string(b), "good") {
 		t.Errorf("%s", b)
 	}
-	for _, id := range []string{"out", "trick", "folder", "nothing", "..%2fsecret", "good%2f..%2f..%2fsecret", "%2e%2e/secret", "good/../../secret", "%2fetc", "good%00", "good%2f.", ".", "..", "", "good/" + metricsFile,
+	for _, id := range []string{"out", "trick", "folder", "nothing", "..%2fsecret", "good%2f..%2f..%2fsecret",
+		"%2e%2e/secret", "good/../../secret", "%2fetc", "good%00", "good%2f.", ".", "..", "", "good/" + metricsFile,
 		"C:%5c", "good%5c..%5c..%5csecret", strings.Repeat("a", 5000), "good/x/y/z"} {
 		status, _, b := r.do("GET", "/v1/runs/"+id, nil)
 		if status == http.StatusOK && strings.Contains(string(b), `"rows"`) || status >= 500 ||

@@ -24,7 +24,8 @@ func randomRequest(r *rand.Rand, trunks [][]int32) fieldsOf {
 	t := trunks[r.IntN(len(trunks))]
 	ids := append([]int32(nil), t[:1+r.IntN(len(t))]...)
 	ids = append(ids, randomIDs(r, r.IntN(20))...)
-	q := fieldsOf{"prompt": ids, "max_tokens": 1 + r.IntN(20), "seed": r.Int32(), "logprobs": r.IntN(4), "echo": r.IntN(10) == 0}
+	q := fieldsOf{"prompt": ids, "max_tokens": 1 + r.IntN(20), "seed": r.Int32(), "logprobs": r.IntN(4),
+		"echo": r.IntN(10) == 0}
 	switch r.IntN(5) {
 	case 0:
 		q["temperature"] = 0

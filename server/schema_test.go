@@ -15,10 +15,12 @@ import (
 func TestStructuredOutput(t *testing.T) {
 	r := newRig(t, setup{context: 512})
 	schema := `{"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer"},"tags":{"type":"array","items":{"enum":["a","b"]},"maxItems":3}},"required":["name","age"],"additionalProperties":false}`
-	format := fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"name": "person", "strict": true, "schema": json.RawMessage(schema)}}
+	format := fieldsOf{"type": "json_schema",
+		"json_schema": fieldsOf{"name": "person", "strict": true, "schema": json.RawMessage(schema)}}
 	whole := 0
 	for i := range 40 {
-		body := fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "who?"}}, "response_format": format, "temperature": float64(i%4) * 0.7, "seed": i, "max_tokens": 200}
+		body := fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "who?"}}, "response_format": format,
+			"temperature": float64(i%4) * 0.7, "seed": i, "max_tokens": 200}
 		var reply chatReply
 		r.post("/v1/chat/completions", body, &reply)
 		c := reply.Choices[0]
@@ -31,7 +33,8 @@ func TestStructuredOutput(t *testing.T) {
 			Age  *int64
 			Tags []string
 		}
-		if err := json.Unmarshal([]byte(*c.Message.Content), &v); err != nil || v.Name == nil || v.Age == nil || len([]rune(*v.Name)) > 8 || len(v.Tags) > 3 {
+		if err := json.Unmarshal([]byte(*c.Message.Content), &v); err != nil || v.Name == nil || v.Age == nil ||
+			len([]rune(*v.Name)) > 8 || len(v.Tags) > 3 {
 			t.Errorf("%s: %v", *c.Message.Content, err)
 		}
 	}
@@ -39,7 +42,8 @@ func TestStructuredOutput(t *testing.T) {
 		t.Errorf("%d of 40 came to an end", whole)
 	}
 	var reply completionReply
-	r.post("/v1/completions", fieldsOf{"prompt": "x", "response_format": fieldsOf{"type": "json_object"}, "max_tokens": 400, "temperature": 1, "seed": 3, "logit_bias": fieldsOf{"125": 20, "34": 8}}, &reply)
+	r.post("/v1/completions", fieldsOf{"prompt": "x", "response_format": fieldsOf{"type": "json_object"},
+		"max_tokens": 400, "temperature": 1, "seed": 3, "logit_bias": fieldsOf{"125": 20, "34": 8}}, &reply)
 	if c := reply.Choices[0]; *c.Reason != "stop" || !json.Valid([]byte(c.Text)) || c.Text[0] != '{' {
 		t.Errorf("%+v", c)
 	}
@@ -51,7 +55,9 @@ func TestGrammarCacheIsBounded(t *testing.T) {
 	r := newRig(t, setup{})
 	for i := range maxGrammars + 20 {
 		var reply completionReply
-		r.post("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 1, "response_format": fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"schema": fieldsOf{"const": fmt.Sprint(i)}}}}, &reply)
+		r.post("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 1,
+			"response_format": fieldsOf{"type": "json_schema",
+				"json_schema": fieldsOf{"schema": fieldsOf{"const": fmt.Sprint(i)}}}}, &reply)
 	}
 	if n := len(r.model.grammars.list); n != maxGrammars {
 		t.Errorf("%d schemas are kept, want %d", n, maxGrammars)
@@ -60,7 +66,8 @@ func TestGrammarCacheIsBounded(t *testing.T) {
 
 // TestTools: a template that knows tools is given them, calls are parsed back; one that does not refuses them.
 func TestTools(t *testing.T) {
-	tool := fieldsOf{"type": "function", "function": fieldsOf{"name": "weather", "parameters": fieldsOf{"type": "object"}}}
+	tool := fieldsOf{"type": "function",
+		"function": fieldsOf{"name": "weather", "parameters": fieldsOf{"type": "object"}}}
 	body := fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}, "tools": []any{tool}, "max_tokens": 3}
 	with := newRig(t, setup{})
 	var plain, tooled chatReply
@@ -68,7 +75,8 @@ func TestTools(t *testing.T) {
 	delete(body, "tools")
 	with.post("/v1/chat/completions", body, &plain)
 	if tooled.Usage.Prompt <= plain.Usage.Prompt+20 {
-		t.Errorf("%d prompt tokens with tools, %d without: the template was not given them", tooled.Usage.Prompt, plain.Usage.Prompt)
+		t.Errorf("%d prompt tokens with tools, %d without: the template was not given them", tooled.Usage.Prompt,
+			plain.Usage.Prompt)
 	}
 	without := newRig(t, setup{template: "{{ messages[0].content }}"})
 	body["tools"] = []any{tool}
@@ -77,7 +85,8 @@ func TestTools(t *testing.T) {
 	without.post("/v1/chat/completions", body, &plain)
 
 	text, calls := parseToolCalls("let me see <tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call> <tool_call>nonsense</tool_call>")
-	if len(calls) != 1 || calls[0].Function.Name != "weather" || calls[0].Function.Arguments != `{"city":"Rome"}` || text != "let me see  <tool_call>nonsense</tool_call>" {
+	if len(calls) != 1 || calls[0].Function.Name != "weather" || calls[0].Function.Arguments != `{"city":"Rome"}` ||
+		text != "let me see  <tool_call>nonsense</tool_call>" {
 		t.Errorf("%q %+v", text, calls)
 	}
 }
@@ -97,7 +106,8 @@ func TestEmbeddings(t *testing.T) {
 	}
 	r.post("/v1/embeddings", fieldsOf{"input": []string{"hello", "a longer text"}}, &list)
 	r.post("/v1/embeddings", fieldsOf{"input": "a longer text"}, &one)
-	if len(list.Data) != 2 || list.Kind == "" || list.Usage.Prompt != 18 || fmt.Sprint(list.Data[1].Embedding) != fmt.Sprint(one.Data[0].Embedding) {
+	if len(list.Data) != 2 || list.Kind == "" || list.Usage.Prompt != 18 ||
+		fmt.Sprint(list.Data[1].Embedding) != fmt.Sprint(one.Data[0].Embedding) {
 		t.Errorf("%+v %+v", list, one)
 	}
 	sum := 0.0
@@ -108,7 +118,8 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("squared length %g", sum)
 	}
 	r.refused("/v1/embeddings", fieldsOf{"input": string(make([]byte, 200))}, 400, "prompt", "context_length_exceeded")
-	r.refused("/v1/embeddings", fieldsOf{"input": []string{"a", string(make([]byte, 200)), "b"}}, 400, "prompt", "context_length_exceeded")
+	r.refused("/v1/embeddings", fieldsOf{"input": []string{"a", string(make([]byte, 200)), "b"}}, 400, "prompt",
+		"context_length_exceeded")
 	full := make([]int32, r.model.Context) // each fits, all together need not
 	r.post("/v1/embeddings", fieldsOf{"input": [][]int32{full, full, full}}, &list)
 	r.refused("/v1/embeddings", fieldsOf{"input": append(full, 1)}, 400, "prompt", "context_length_exceeded")
@@ -169,7 +180,8 @@ func TestGrammarsOfTokenizers(t *testing.T) {
 	if err != nil || again != first || w != v || len(m.grammars.list) != 1 {
 		t.Errorf("compiled again: %v, %d grammars, %v", again != first, len(m.grammars.list), err)
 	}
-	if _, _, err := m.grammars.get(m, []byte(`{`), grammar.Limits{}); err == nil || err.Error() != "the schema is not JSON" {
+	if _, _, err := m.grammars.get(m, []byte(`{`), grammar.Limits{}); err == nil ||
+		err.Error() != "the schema is not JSON" {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 // The bodies that lm-evaluation-harness sends (lm_eval/models/openai_completions.py, commit 4e7e0d4), in the order in which it writes the fields.
 
 func lmEvalScore(prompts [][]int32) fieldsOf {
-	return fieldsOf{"model": "tiny", "prompt": prompts, "temperature": 0, "max_tokens": 1, "logprobs": 1, "seed": 1234, "echo": true}
+	return fieldsOf{"model": "tiny", "prompt": prompts, "temperature": 0, "max_tokens": 1, "logprobs": 1,
+		"seed": 1234, "echo": true}
 }
 
 func lmEvalGenerate(prompts [][]int32, until []string) fieldsOf {
@@ -75,7 +76,8 @@ func TestEchoedLogprobsAreTheLoss(t *testing.T) {
 		r.post("/v1/completions", fieldsOf{"prompt": ids, "echo": true, "logprobs": 1, "max_tokens": 0}, &reply)
 		lp := reply.Choices[0].Logprobs
 		if len(lp.Logprob) != len(ids) || lp.Logprob[0] != nil || len(lp.Top[0]) != 0 || reply.Usage.Completion != 0 {
-			t.Fatalf("%d ids: %d log-probabilities, the first %v, %d generated", len(ids), len(lp.Logprob), lp.Logprob[0], reply.Usage.Completion)
+			t.Fatalf("%d ids: %d log-probabilities, the first %v, %d generated", len(ids), len(lp.Logprob),
+				lp.Logprob[0], reply.Usage.Completion)
 		}
 		for i, want := range r.nll(ids) {
 			if got := -*lp.Logprob[i+1]; !(math.Abs(got-want) <= 1e-5) {
@@ -123,7 +125,8 @@ func TestHarnessLoglikelihood(t *testing.T) {
 		for i, c := range reply.Choices {
 			sum, greedy := lmEvalParse(c, lens[i])
 			if !(math.Abs(sum-want[i].LogProb) <= 1e-5) || greedy != want[i].Greedy {
-				t.Fatalf("item %d, ending %d: %.9f %v through HTTP, %.9f %v in process", item, i, sum, greedy, want[i].LogProb, want[i].Greedy)
+				t.Fatalf("item %d, ending %d: %.9f %v through HTTP, %.9f %v in process", item, i, sum, greedy,
+					want[i].LogProb, want[i].Greedy)
 			}
 		}
 	}

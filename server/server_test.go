@@ -71,9 +71,11 @@ func newBare(t testing.TB, s setup) *rig {
 		d = s.device(d)
 	}
 	set(&s.context, 128)
-	shape := model.Config{Arch: "diff", Vocab: 260, Context: s.context, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}
+	shape := model.Config{Arch: "diff", Vocab: 260, Context: s.context, Layers: 2, Dim: 16, Heads: 4,
+		KVHeads: 2, HeadDim: 4}
 	if s.big {
-		shape = model.Config{Arch: "diff", Vocab: 260, Context: 2048, Layers: 4, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 32}
+		shape = model.Config{Arch: "diff", Vocab: 260, Context: 2048, Layers: 4, Dim: 256, Heads: 4,
+			KVHeads: 2, HeadDim: 32}
 	}
 	net := modeltest.New(t, d, shape, layer.Memory{}, 7)
 	set(&s.template, chatML)
@@ -81,7 +83,8 @@ func newBare(t testing.TB, s setup) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewModel(Source{ID: "tiny", Model: net, Tokenizer: tokenizer.Bytes(), Template: tpl, First: -1, EOS: []int32{256}, Created: time.Unix(1, 0), Options: s.Options})
+	m, err := NewModel(Source{ID: "tiny", Model: net, Tokenizer: tokenizer.Bytes(), Template: tpl, First: -1,
+		EOS: []int32{256}, Created: time.Unix(1, 0), Options: s.Options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +180,8 @@ func (r *rig) refused(path string, body any, status int, param, code string) str
 	}
 	err := json.Unmarshal(b, &e)
 	text := func(v any) string { s, _ := v.(string); return s }
-	if err != nil || got != status || text(e.Error.Param) != param || code != "" && text(e.Error.Code) != code || e.Error.Message == "" || e.Error.Type == "" {
+	if err != nil || got != status || text(e.Error.Param) != param || code != "" && text(e.Error.Code) != code ||
+		e.Error.Message == "" || e.Error.Type == "" {
 		r.t.Errorf("POST %s %.200v: %d %s; want %d, param %q, code %q", path, body, got, b, status, param, code)
 	}
 	return e.Error.Message
@@ -222,7 +226,8 @@ func (r *rig) quiet() {
 		r.calls.mu.Lock()
 		inFlight := r.calls.inFlight
 		r.calls.mu.Unlock()
-		if st.Running+st.Waiting+waiting+tokens+inFlight == 0 && st.FreePages == st.Pages && r.model.gate.free == r.model.gate.room {
+		if st.Running+st.Waiting+waiting+tokens+inFlight == 0 && st.FreePages == st.Pages &&
+			r.model.gate.free == r.model.gate.room {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -233,8 +238,10 @@ func (r *rig) quiet() {
 
 func TestRoutesAnswer(t *testing.T) {
 	r := newRig(t, setup{})
-	for _, path := range []string{"/", "/health", "/v1/health", "/livez", "/readyz", "/v1/models", "/v1/models/tiny", "/metrics", "/version", "/openapi.json", "/tokenizer_info"} {
-		if status, h, b := r.do("GET", path, nil); status != http.StatusOK || h.Get("X-Request-Id") == "" || len(b) == 0 {
+	for _, path := range []string{"/", "/health", "/v1/health", "/livez", "/readyz", "/v1/models", "/v1/models/tiny",
+		"/metrics", "/version", "/openapi.json", "/tokenizer_info"} {
+		if status, h, b := r.do("GET", path, nil); status != http.StatusOK ||
+			h.Get("X-Request-Id") == "" || len(b) == 0 {
 			t.Errorf("GET %s: %d %s", path, status, b)
 		}
 	}
@@ -244,12 +251,15 @@ func TestRoutesAnswer(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	var chat chatReply
-	r.post("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "hi"}}, "max_tokens": 5}, &chat)
+	r.post("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "hi"}}, "max_tokens": 5},
+		&chat)
 	if len(chat.Choices) != 1 || chat.Choices[0].Message.Content == nil || chat.Object != "chat.completion" {
 		t.Errorf("%+v", chat)
 	}
-	list := r.events("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "hi"}}, "max_tokens": 5})
-	if n := len(list); n < 4 || list[n-1] != "[DONE]" || !strings.Contains(list[0], `"role":"assistant"`) || !strings.Contains(list[n-2], `"finish_reason":"length"`) {
+	list := r.events("/v1/chat/completions",
+		fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "hi"}}, "max_tokens": 5})
+	if n := len(list); n < 4 || list[n-1] != "[DONE]" || !strings.Contains(list[0], `"role":"assistant"`) ||
+		!strings.Contains(list[n-2], `"finish_reason":"length"`) {
 		t.Errorf("%q", list)
 	}
 	r.quiet()

@@ -84,7 +84,8 @@ func TestStalledClientsLeaveRoom(t *testing.T) {
 // TestRefusalWaitsForNoBody: who is refused before the body is read is told so at once, though the body never comes: keys, routes, methods, a
 // full queue, and routes that want no body.
 func TestRefusalWaitsForNoBody(t *testing.T) {
-	r := newRig(t, setup{Config: Config{Limits: Limits{BodyTimeout: time.Hour, Queue: 1}, Keys: keys(t, "sk-right-one")}})
+	r := newRig(t, setup{Config: Config{Limits: Limits{BodyTimeout: time.Hour, Queue: 1},
+		Keys: keys(t, "sk-right-one")}})
 	dial := r.listenOn()
 	g := r.model.gate
 	leave, err := g.enter(context.Background(), "", g.room, 1)
@@ -101,14 +102,17 @@ func TestRefusalWaitsForNoBody(t *testing.T) {
 		line, key string
 		want      int
 	}{
-		{"GET /health", "", 200}, {"GET /metrics", "sk-right-one", 200}, {"POST /health", "", 401}, {"GET /nowhere", "sk-right-one", 404},
-		{"POST /v1/completions", "", 401}, {"POST /v1/completions", "sk-wrong-one", 401}, {"POST /v1/completions", "sk-right-one", 429},
+		{"GET /health", "", 200}, {"GET /metrics", "sk-right-one", 200}, {"POST /health", "", 401},
+		{"GET /nowhere", "sk-right-one", 404},
+		{"POST /v1/completions", "", 401}, {"POST /v1/completions", "sk-wrong-one", 401},
+		{"POST /v1/completions", "sk-right-one", 429},
 	} {
 		text := c.line + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
 		if c.key != "" {
 			text += "Authorization: Bearer " + c.key + "\r\n"
 		}
-		if got, want := status(t, dial(text+"\r\n{")), fmt.Sprintf("HTTP/1.1 %d %s", c.want, http.StatusText(c.want)); got != want {
+		if got, want := status(t, dial(text+"\r\n{")),
+			fmt.Sprintf("HTTP/1.1 %d %s", c.want, http.StatusText(c.want)); got != want {
 			t.Errorf("%s with key %q: %s, want %s", c.line, c.key, got, want)
 		}
 	}

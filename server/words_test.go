@@ -20,7 +20,8 @@ import (
 
 // Who is refused, and in which words: status, type, code and message of what stops a request before its fields are read.
 func TestRefusalWords(t *testing.T) {
-	r := newBare(t, setup{Config: Config{Keys: keys(t, "sk-right-one"), Hosts: []string{"example.com"}, Limits: Limits{Body: 100}}})
+	r := newBare(t, setup{Config: Config{Keys: keys(t, "sk-right-one"), Hosts: []string{"example.com"},
+		Limits: Limits{Body: 100}}})
 	const right = "Bearer sk-right-one"
 	for _, c := range []struct {
 		name, method, path, body string
@@ -28,22 +29,37 @@ func TestRefusalWords(t *testing.T) {
 		status                   int
 		kind, code, says         string
 	}{
-		{"no key", "GET", "/v1/models", "", nil, 401, typeAuth, "invalid_api_key", `no API key was given; send the header "Authorization: Bearer KEY"`},
-		{"unknown key", "GET", "/v1/models", "", []string{"Authorization", "Bearer sk-wrong-one"}, 401, typeAuth, "invalid_api_key", "the API key is not known here"},
-		{"another host", "GET", "/v1/models", "", []string{"Host", "evil.example"}, 403, typePermission, "host_not_allowed", "the Host header names another server; --allow-host permits it"},
-		{"another origin", "GET", "/v1/models", "", []string{"Origin", "http://evil.example"}, 403, typePermission, "origin_not_allowed",
-			"pages of other origins may not call this server; --allow-origin permits one"},
-		{"compressed", "POST", "/tokenize", "{}", []string{"Content-Encoding", "gzip"}, 415, typeInvalid, "", "compressed request bodies are not read"},
-		{"another kind", "POST", "/tokenize", "{}", []string{"Authorization", right, "Content-Type", "text/xml"}, 415, typeInvalid, "", "the body must be application/json"},
-		{"too large", "POST", "/tokenize", `{"prompt":"` + strings.Repeat("x", 100) + `"}`, []string{"Authorization", right}, 413, typeInvalid, "request_too_large", "the body is larger than the server reads"},
-		{"null", "POST", "/tokenize", "null", []string{"Authorization", right}, 400, typeInvalid, "", "the body is null, must be a JSON object"},
-		{"two values", "POST", "/tokenize", "{} {}", []string{"Authorization", right}, 400, typeInvalid, "", "the body has more than one JSON value"},
-		{"a list", "POST", "/tokenize", "[]", []string{"Authorization", right}, 400, typeInvalid, "", "the body is not a JSON object: it is of another kind (array)"},
-		{"cut off", "POST", "/tokenize", "{", []string{"Authorization", right}, 400, typeInvalid, "", "the body is not a JSON object: unexpected EOF"},
-		{"a name twice", "POST", "/tokenize", `{"a":1,"a":2}`, []string{"Authorization", right}, 400, typeInvalid, "", "a: is there twice; say it once"},
-		{"no route", "GET", "/nothing", "", []string{"Authorization", right}, 404, typeInvalid, "unknown_url", "there is no such route; GET /openapi.json lists them"},
-		{"another method", "PUT", "/tokenize", "", []string{"Authorization", right}, 405, typeInvalid, "", "the method is not allowed here; use POST"},
-		{"no model", "GET", "/v1/models/x", "", []string{"Authorization", right}, 404, typeInvalid, "model_not_found", "there is no such model; GET /v1/models lists them"},
+		{"no key", "GET", "/v1/models", "", nil, 401, typeAuth, "invalid_api_key",
+			`no API key was given; send the header "Authorization: Bearer KEY"`},
+		{"unknown key", "GET", "/v1/models", "", []string{"Authorization", "Bearer sk-wrong-one"}, 401, typeAuth,
+			"invalid_api_key", "the API key is not known here"},
+		{"another host", "GET", "/v1/models", "", []string{"Host", "evil.example"}, 403, typePermission,
+			"host_not_allowed", "the Host header names another server; --allow-host permits it"},
+		{"another origin", "GET", "/v1/models", "", []string{"Origin", "http://evil.example"}, 403, typePermission,
+			"origin_not_allowed", "pages of other origins may not call this server; --allow-origin permits one"},
+		{"compressed", "POST", "/tokenize", "{}", []string{"Content-Encoding", "gzip"}, 415, typeInvalid, "",
+			"compressed request bodies are not read"},
+		{"another kind", "POST", "/tokenize", "{}", []string{"Authorization", right, "Content-Type", "text/xml"}, 415,
+			typeInvalid, "", "the body must be application/json"},
+		{"too large", "POST", "/tokenize", `{"prompt":"` + strings.Repeat("x", 100) + `"}`,
+			[]string{"Authorization", right}, 413, typeInvalid, "request_too_large",
+			"the body is larger than the server reads"},
+		{"null", "POST", "/tokenize", "null", []string{"Authorization", right}, 400, typeInvalid, "",
+			"the body is null, must be a JSON object"},
+		{"two values", "POST", "/tokenize", "{} {}", []string{"Authorization", right}, 400, typeInvalid, "",
+			"the body has more than one JSON value"},
+		{"a list", "POST", "/tokenize", "[]", []string{"Authorization", right}, 400, typeInvalid, "",
+			"the body is not a JSON object: it is of another kind (array)"},
+		{"cut off", "POST", "/tokenize", "{", []string{"Authorization", right}, 400, typeInvalid, "",
+			"the body is not a JSON object: unexpected EOF"},
+		{"a name twice", "POST", "/tokenize", `{"a":1,"a":2}`, []string{"Authorization", right}, 400, typeInvalid, "",
+			"a: is there twice; say it once"},
+		{"no route", "GET", "/nothing", "", []string{"Authorization", right}, 404, typeInvalid, "unknown_url",
+			"there is no such route; GET /openapi.json lists them"},
+		{"another method", "PUT", "/tokenize", "", []string{"Authorization", right}, 405, typeInvalid, "",
+			"the method is not allowed here; use POST"},
+		{"no model", "GET", "/v1/models/x", "", []string{"Authorization", right}, 404, typeInvalid, "model_not_found",
+			"there is no such model; GET /v1/models lists them"},
 	} {
 		q := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 		for i := 0; i < len(c.header); i += 2 {
@@ -69,7 +85,8 @@ func TestRefusalWords(t *testing.T) {
 		}
 	}
 	long := jsonProblem(errors.New("json: " + strings.Repeat("é", 101)))
-	if long != strings.Repeat("é", 100)+"…" || jsonProblem(errors.New("json: "+strings.Repeat("x", 200))) != strings.Repeat("x", 200) {
+	if long != strings.Repeat("é", 100)+"…" ||
+		jsonProblem(errors.New("json: "+strings.Repeat("x", 200))) != strings.Repeat("x", 200) {
 		t.Errorf("%q", long)
 	}
 }
@@ -86,10 +103,12 @@ func TestBuckets(t *testing.T) {
 	w.finished([]*choice{{reason: "stop"}}, nil)
 	_, _, b := r.do("GET", "/metrics", nil)
 	for name, from := range map[string]float64{
-		"request_queue_time": 1e-4, "time_to_first_token": 1e-3, "inter_token_latency": 1e-4, "request_time_per_output_token": 1e-4, "e2e_request_latency": 1e-3,
+		"request_queue_time": 1e-4, "time_to_first_token": 1e-3, "inter_token_latency": 1e-4,
+		"request_time_per_output_token": 1e-4, "e2e_request_latency": 1e-3,
 	} {
 		all := regexp.MustCompile(`(?m)^`+namespace+"_"+name+`_seconds_bucket\{model_name="tiny",le="([^"]+)"\}`).FindAllSubmatch(b, -1)
-		if len(all) != 19 || string(all[0][1]) != fmt.Sprint(from) || string(all[17][1]) != fmt.Sprint(from*(1<<17)) || string(all[18][1]) != "+Inf" {
+		if len(all) != 19 || string(all[0][1]) != fmt.Sprint(from) || string(all[17][1]) != fmt.Sprint(from*(1<<17)) ||
+			string(all[18][1]) != "+Inf" {
 			t.Errorf("%s: %q", name, all)
 		}
 	}
@@ -129,7 +148,8 @@ func TestRoomComesBack(t *testing.T) {
 	}
 	// The state of a connection, as net/http tells it.
 	b := c.(*boundedConn)
-	for state, want := range map[http.ConnState]phase{http.StateIdle: idles, http.StateActive: arrives, http.StateNew: serves, http.StateClosed: serves} {
+	for state, want := range map[http.ConnState]phase{http.StateIdle: idles, http.StateActive: arrives,
+		http.StateNew: serves, http.StateClosed: serves} {
 		b.phase, b.since = serves, time.Time{}
 		l.turn(b, state)
 		if moved := !b.since.IsZero(); b.phase != want || moved != (want != serves) {

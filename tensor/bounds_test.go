@@ -43,7 +43,8 @@ func TestViewsOfEveryRange(t *testing.T) {
 					want = "F32[1,5]"
 				}
 				if v.String() != want || Host[float32](v)[0] != first {
-					t.Errorf("%s [%d,%d): %v beginning with %v, want %s and %v", name, from, to, v, Host[float32](v)[0], want, first)
+					t.Errorf("%s [%d,%d): %v beginning with %v, want %s and %v", name, from, to, v,
+						Host[float32](v)[0], want, first)
 				}
 			}
 		}
@@ -61,7 +62,8 @@ func TestSlicesOfEveryPlace(t *testing.T) {
 					t.Errorf("%d×%d at %d: refused %v", rows, cols, at, got)
 				}
 				if inside && rows*cols > 0 {
-					if v := x.Slice(at, rows, cols); !v.Is(rows, cols) || Host[float32](v)[0] != float32(at) || len(Host[float32](v)) != rows*cols {
+					if v := x.Slice(at, rows, cols); !v.Is(rows, cols) || Host[float32](v)[0] != float32(at) ||
+						len(Host[float32](v)) != rows*cols {
 						t.Errorf("%d×%d at %d: %v", rows, cols, at, v)
 					}
 				}
@@ -86,7 +88,8 @@ func TestSlicesOfEveryPlace(t *testing.T) {
 // Views without elements have no memory, whatever their place and pitch; the padding of others does not count as theirs.
 func TestElementsOfViews(t *testing.T) {
 	x := counted(3, 4)
-	for _, v := range []Tensor{x.RowRange(1, 1), x.Slice(5, 0, 3), x.Slice(5, 1, 0), x.Columns(1, 3).RowRange(2, 2), x.Columns(2, 2).RowRange(1, 2)} {
+	for _, v := range []Tensor{x.RowRange(1, 1), x.Slice(5, 0, 3), x.Slice(5, 1, 0), x.Columns(1, 3).RowRange(2, 2),
+		x.Columns(2, 2).RowRange(1, 2)} {
 		if v.Len() != 0 || len(Host[float32](v)) != 0 {
 			t.Errorf("%v has %d elements, %d in memory", v, v.Len(), len(Host[float32](v)))
 		}

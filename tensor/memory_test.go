@@ -8,9 +8,12 @@ import (
 func TestNoMemory(t *testing.T) {
 	cause := errors.New("cause")
 	for want, e := range map[string]*NoMemory{
-		"out of memory: 1.50 GiB more of host memory are needed, there are 0.50 GiB":           {"host", 3 << 29, 1 << 29, nil},
-		"out of memory: 1.00 GiB more of device memory are needed (cause)":                     {"device", 1 << 30, -1, cause},
-		"out of memory: 1.00 GiB more of device memory are needed, there are 0.00 GiB (cause)": {"device", 1 << 30, 0, cause},
+		"out of memory: 1.50 GiB more of host memory are needed, there are 0.50 GiB": {"host", 3 << 29,
+			1 << 29, nil},
+		"out of memory: 1.00 GiB more of device memory are needed (cause)": {"device",
+			1 << 30, -1, cause},
+		"out of memory: 1.00 GiB more of device memory are needed, there are 0.00 GiB (cause)": {"device",
+			1 << 30, 0, cause},
 	} {
 		if got := e.Error(); got != want {
 			t.Errorf("%q, want %q", got, want)

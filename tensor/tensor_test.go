@@ -52,7 +52,8 @@ func TestViews(t *testing.T) {
 		want []float32 // first to last element, gaps included
 		text string
 	}{
-		"columns":         {x.Columns(2, 4), []float32{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21}, "F32[4,2 ld 6]"},
+		"columns": {x.Columns(2, 4),
+			[]float32{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21}, "F32[4,2 ld 6]"},
 		"rows":            {x.RowRange(1, 3), []float32{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, "F32[2,6]"},
 		"both":            {x.RowRange(1, 3).Columns(1, 3), []float32{7, 8, 9, 10, 11, 12, 13, 14}, "F32[2,2 ld 6]"},
 		"the other order": {x.Columns(1, 3).RowRange(1, 3), []float32{7, 8, 9, 10, 11, 12, 13, 14}, "F32[2,2 ld 6]"},

@@ -22,7 +22,8 @@ func TestBeginning(t *testing.T) {
 			t.Fatal(err)
 		}
 		const text = "Hello world"
-		if got, want := tok.Encode(text), append([]int32{id}, old.Encode(text, NoTemplate)...); !slices.Equal(got, want) {
+		if got, want := tok.Encode(text),
+			append([]int32{id}, old.Encode(text, NoTemplate)...); !slices.Equal(got, want) {
 			t.Errorf("%s: ids %v, want %v", dir, got, want)
 		}
 		if got, want := tok.Encode(text, NoTemplate), old.Encode(text, NoTemplate); !slices.Equal(got, want) {
@@ -44,9 +45,11 @@ func TestBeginningReplaces(t *testing.T) {
 		single string
 		keeps  bool
 	}{
-		"the same": {`S,A`, true}, "with a suffix": {`S,A,E`, false}, "a suffix alone": {`A,E`, false}, "another": {`E,A`, false}, "twice": {`S,S,A`, false}, "none": {`A`, false},
+		"the same": {`S,A`, true}, "with a suffix": {`S,A,E`, false}, "a suffix alone": {`A,E`, false},
+		"another": {`E,A`, false}, "twice": {`S,S,A`, false}, "none": {`A`, false},
 	} {
-		part := map[string]string{"S": `{"SpecialToken":{"id":"<s>","type_id":0}}`, "E": `{"SpecialToken":{"id":"<e>","type_id":0}}`, "A": `{"Sequence":{"id":"A","type_id":0}}`}
+		part := map[string]string{"S": `{"SpecialToken":{"id":"<s>","type_id":0}}`,
+			"E": `{"SpecialToken":{"id":"<e>","type_id":0}}`, "A": `{"Sequence":{"id":"A","type_id":0}}`}
 		var list []string
 		for _, p := range strings.Split(x.single, ",") {
 			list = append(list, part[p])

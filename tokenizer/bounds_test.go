@@ -18,7 +18,8 @@ import (
 // Bytes that are not UTF-8 become U+FFFD as x/text's decoder has it, one for each longest part that could have been the
 // beginning of a character; at once or wherever the bytes are cut.
 func TestLossyByAnotherDecoder(t *testing.T) {
-	edges := []byte{'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf1, 0xf4, 0xf5, 0xff}
+	edges := []byte{'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf1,
+		0xf4, 0xf5, 0xff}
 	decoder := textunicode.UTF8.NewDecoder()
 	check := func(b ...byte) {
 		want, err := decoder.Bytes(b)
@@ -43,7 +44,8 @@ func TestLossyByAnotherDecoder(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range []string{"\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf1\x80\x80\xc2\x80", "\xe2\x82\xac\xe2\x82", "é\xc3日\xe6\x97"} {
+	for _, s := range []string{"\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf1\x80\x80\xc2\x80",
+		"\xe2\x82\xac\xe2\x82", "é\xc3日\xe6\x97"} {
 		check([]byte(s)...)
 	}
 }
@@ -85,7 +87,9 @@ func TestEncodeCombinations(t *testing.T) {
 		opt  []Option
 		want []int32
 	}{
-		{nil, []int32{1, 0, 1}}, {[]Option{NoTemplate}, []int32{0, 1}}, {[]Option{Ordinary}, []int32{1, 0, 2, 3, 4}}, {[]Option{Ordinary, NoTemplate}, []int32{0, 2, 3, 4}}, {[]Option{NoTemplate, Ordinary}, []int32{0, 2, 3, 4}},
+		{nil, []int32{1, 0, 1}}, {[]Option{NoTemplate}, []int32{0, 1}}, {[]Option{Ordinary}, []int32{1, 0, 2, 3, 4}},
+		{[]Option{Ordinary, NoTemplate}, []int32{0, 2, 3, 4}},
+		{[]Option{NoTemplate, Ordinary}, []int32{0, 2, 3, 4}},
 	} {
 		if got := tok.Encode("x<s>", c.opt...); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.opt, got, c.want)
@@ -143,7 +147,8 @@ func TestEverySettingIsWritten(t *testing.T) {
 // An added token that does not say so is matched in the normalized text unless it is special.
 func TestNormalizedByDefault(t *testing.T) {
 	for fields, want := range map[string][]int32{
-		``: {1, 1}, `,"special":true`: {1, 0, 0}, `,"normalized":false`: {1, 0, 0}, `,"special":true,"normalized":true`: {1, 1},
+		``: {1, 1}, `,"special":true`: {1, 0, 0}, `,"normalized":false`: {1, 0, 0},
+		`,"special":true,"normalized":true`: {1, 1},
 	} {
 		tok := parsed(t, `{"added_tokens":[{"id":1,"content":"XX"`+fields+`}],"normalizer":{"type":"Lowercase"},"model":{"vocab":{"x":0},"merges":[]}}`)
 		if got := tok.Encode("XXxx"); !slices.Equal(got, want) {
@@ -162,13 +167,18 @@ func TestGrowthBounds(t *testing.T) {
 		value any
 		good  bool
 	}{
-		{"normalizer", replace("String", strings.Repeat("b", 256)), true}, {"normalizer", replace("String", strings.Repeat("b", 257)), false},
-		{"normalizer", replace("Regex", strings.Repeat("b", 256)), true}, {"normalizer", replace("Regex", strings.Repeat("b", 257)), false},
+		{"normalizer", replace("String", strings.Repeat("b", 256)), true},
+		{"normalizer", replace("String", strings.Repeat("b", 257)), false},
+		{"normalizer", replace("Regex", strings.Repeat("b", 256)), true},
+		{"normalizer", replace("Regex", strings.Repeat("b", 257)), false},
 		{"decoder", doubling("decoders", 16), true}, {"decoder", doubling("decoders", 17), false},
-		{"decoder", replace("Regex", strings.Repeat("b", 1<<16-1)), true}, {"decoder", replace("Regex", strings.Repeat("b", 1<<16)), false},
-		{"decoder", replace("String", strings.Repeat("b", 1<<16)), true}, {"decoder", replace("String", strings.Repeat("b", 1<<16+1)), false},
+		{"decoder", replace("Regex", strings.Repeat("b", 1<<16-1)), true},
+		{"decoder", replace("Regex", strings.Repeat("b", 1<<16)), false},
+		{"decoder", replace("String", strings.Repeat("b", 1<<16)), true},
+		{"decoder", replace("String", strings.Repeat("b", 1<<16+1)), false},
 	} {
-		if _, err := Parse(withPart(t, c.part, c.value)); (err == nil) != c.good || err != nil && !strings.HasPrefix(err.Error(), c.part+": ") {
+		if _, err := Parse(withPart(t, c.part, c.value)); (err == nil) != c.good || err != nil &&
+			!strings.HasPrefix(err.Error(), c.part+": ") {
 			t.Errorf("%s %.80v: %v", c.part, c.value, err)
 		}
 	}
@@ -196,7 +206,8 @@ func TestTablesAndNesting(t *testing.T) {
 		}
 	}
 	for depth, good := range map[int]bool{16: true, 17: false} {
-		nested := strings.Repeat(`{"type":"Sequence","normalizers":[`, depth) + `{"type":"NFC"}` + strings.Repeat(`]}`, depth)
+		nested := strings.Repeat(`{"type":"Sequence","normalizers":[`, depth) + `{"type":"NFC"}` +
+			strings.Repeat(`]}`, depth)
 		if _, err := parseNormalizer(json.RawMessage(nested), &budget{}); (err == nil) != good {
 			t.Errorf("%d Sequences: %v", depth, err)
 		}
@@ -206,7 +217,8 @@ func TestTablesAndNesting(t *testing.T) {
 // Constructs that mean something else in Oniguruma are refused by name, and only where they are constructs.
 func TestForeignConstructs(t *testing.T) {
 	for _, f := range foreign {
-		if _, err := compileRegex("x"+f+"y", &budget{}); err == nil || !strings.Contains(err.Error(), "uses "+f+", which is not supported") {
+		if _, err := compileRegex("x"+f+"y", &budget{}); err == nil ||
+			!strings.Contains(err.Error(), "uses "+f+", which is not supported") {
 			t.Errorf("%s: %v", f, err)
 		}
 	}
@@ -220,7 +232,9 @@ func TestForeignConstructs(t *testing.T) {
 // Classes and their negations, word boundaries and quantifiers match ASCII texts as Go's own expressions do.
 func TestClassesOfASCII(t *testing.T) {
 	text := "ab1 c_2\n--d3; 45 _x9\tZ\r\n7"
-	for _, expr := range []string{`\d+`, `\D+`, `\w+`, `\W+`, `\p{L}+`, `\P{L}+`, `\p{Nd}+`, `\P{N}+`, `\p{Lu}|\p{Ll}\p{N}`, `[\d_]+`, `[^\d]+`, `[\w-]+`, `[^\w\s]+`, `\bc`, `\b\w`, `\B\d`, `\w\b`, `[\p{L}\d]{2,3}`, `\w+?\d`, `(?:\d|_)+`, `(?i:z)`} {
+	for _, expr := range []string{`\d+`, `\D+`, `\w+`, `\W+`, `\p{L}+`, `\P{L}+`, `\p{Nd}+`, `\P{N}+`,
+		`\p{Lu}|\p{Ll}\p{N}`, `[\d_]+`, `[^\d]+`, `[\w-]+`, `[^\w\s]+`, `\bc`, `\b\w`, `\B\d`, `\w\b`, `[\p{L}\d]{2,3}`,
+		`\w+?\d`, `(?:\d|_)+`, `(?i:z)`} {
 		p, err := compileRegex(expr, &budget{})
 		if err != nil {
 			t.Fatal(err)
@@ -237,14 +251,16 @@ func TestClassesOfASCII(t *testing.T) {
 func TestTrainDefaults(t *testing.T) {
 	docs := []string{"12345 12345 DON'T don't\n\nx  y", "12345 don't"}
 	own := train(t, docs, TrainOptions{Vocab: 290})
-	if own.Hash() != train(t, docs, TrainOptions{Vocab: 290, Pattern: PatternLlama3, MinCount: 2, Workers: 1}).Hash() || own.Hash() == train(t, docs, TrainOptions{Vocab: 290, Pattern: PatternGPT2}).Hash() {
+	if own.Hash() != train(t, docs, TrainOptions{Vocab: 290, Pattern: PatternLlama3, MinCount: 2, Workers: 1}).Hash() ||
+		own.Hash() == train(t, docs, TrainOptions{Vocab: 290, Pattern: PatternGPT2}).Hash() {
 		t.Error("the default pattern is not Llama 3's")
 	}
 	if got := fmt.Sprint(own.Notes()); got != fmt.Sprintf("[the text gave %d tokens of the 290 wanted]", own.Vocab()) {
 		t.Errorf("notes %s", got)
 	}
 	tok := train(t, docs, TrainOptions{Vocab: 258, Specials: []string{"<a>", "<b>"}})
-	for letter, want := range map[string]int32{"<a>": 0, "<b>": 1, "!": 2, "~": 95, "¡": 96, "ÿ": 189, "Ā": 190, "Ń": 257} { // by code point
+	for letter, want := range map[string]int32{"<a>": 0, "<b>": 1, "!": 2, "~": 95, "¡": 96, "ÿ": 189, "Ā": 190,
+		"Ń": 257} { // by code point
 		if id, ok := tok.ID(letter); !ok || id != want {
 			t.Errorf("%s is %d, want %d", letter, id, want)
 		}
@@ -253,9 +269,11 @@ func TestTrainDefaults(t *testing.T) {
 		t.Errorf("notes %v", tok.Notes())
 	}
 	for want, opt := range map[string]TrainOptions{
-		"train tokenizer: vocabulary of 257 is too small: 2 specials and 256 bytes need 258": {Vocab: 257, Specials: []string{"<a>", "<b>"}},
-		"train tokenizer: vocabulary of 4194305 is too large: at most 4194304":               {Vocab: 1<<22 + 1},
-		`train tokenizer: special token "<a>" is given twice`:                                {Vocab: 300, Specials: []string{"<a>", "<b>", "<a>"}},
+		"train tokenizer: vocabulary of 257 is too small: 2 specials and 256 bytes need 258": {Vocab: 257,
+			Specials: []string{"<a>", "<b>"}},
+		"train tokenizer: vocabulary of 4194305 is too large: at most 4194304": {Vocab: 1<<22 + 1},
+		`train tokenizer: special token "<a>" is given twice`: {Vocab: 300,
+			Specials: []string{"<a>", "<b>", "<a>"}},
 	} {
 		if _, err := Train(context.Background(), slices.Values(docs), opt); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

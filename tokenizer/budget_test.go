@@ -27,14 +27,16 @@ func withPart(t *testing.T, name string, part any) []byte {
 }
 
 func splitBy(expr string) map[string]any {
-	return map[string]any{"type": "Split", "pattern": map[string]any{"Regex": expr}, "behavior": "Isolated", "invert": false}
+	return map[string]any{"type": "Split", "pattern": map[string]any{"Regex": expr}, "behavior": "Isolated",
+		"invert": false}
 }
 
 // doubling is a chain of n replacements of which each doubles what the one before it made.
 func doubling(list string, n int) map[string]any {
 	var steps []any
 	for range n {
-		steps = append(steps, map[string]any{"type": "Replace", "pattern": map[string]any{"String": "a"}, "content": "aa"})
+		steps = append(steps, map[string]any{"type": "Replace", "pattern": map[string]any{"String": "a"},
+			"content": "aa"})
 	}
 	return map[string]any{"type": "Sequence", list: steps}
 }
@@ -46,11 +48,12 @@ func TestHostileFiles(t *testing.T) {
 		"ambiguous alternation": withPart(t, "pre_tokenizer", splitBy(`(b|bb)+$`)),
 		"overlapping words":     withPart(t, "pre_tokenizer", splitBy(`(xy|x|y)*z`)),
 		"nested classes":        withPart(t, "pre_tokenizer", splitBy(`(\s*\w+\s*)+;`)),
-		"in a normalizer": withPart(t, "normalizer", map[string]any{"type": "Replace", "pattern": map[string]any{"Regex": `(é+)+$`},
-			"content": "e"}),
+		"in a normalizer": withPart(t, "normalizer",
+			map[string]any{"type": "Replace", "pattern": map[string]any{"Regex": `(é+)+$`}, "content": "e"}),
 		"doubling": withPart(t, "normalizer", doubling("normalizers", 40)),
-		"long content": withPart(t, "normalizer", map[string]any{"type": "Replace", "pattern": map[string]any{"Regex": "."},
-			"content": strings.Repeat("x", 1<<20)}),
+		"long content": withPart(t, "normalizer",
+			map[string]any{"type": "Replace", "pattern": map[string]any{"Regex": "."},
+				"content": strings.Repeat("x", 1<<20)}),
 		"doubling decoder": withPart(t, "decoder", doubling("decoders", 40)),
 	} {
 		begin := time.Now()
@@ -64,7 +67,9 @@ func TestHostileFiles(t *testing.T) {
 
 // TestBudgetAtWork: what the trial did not see ends too, loses no text, and is reported.
 func TestBudgetAtWork(t *testing.T) {
-	tok, err := Parse(withPart(t, "normalizer", map[string]any{"type": "Replace", "pattern": map[string]any{"String": "b"}, "content": strings.Repeat("ab", 120)}))
+	tok, err := Parse(withPart(t, "normalizer",
+		map[string]any{"type": "Replace", "pattern": map[string]any{"String": "b"},
+			"content": strings.Repeat("ab", 120)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,20 +16,35 @@ func TestPreTokenizerFields(t *testing.T) {
 		json, text string
 		want       []string
 	}{
-		{`{"type":"ByteLevel"}`, "ab cd", []string{" ab", " cd"}}, {`{"type":"ByteLevel"}`, " ab", []string{" ab"}}, {`{"type":"ByteLevel","add_prefix_space":true}`, "it's", []string{" it", "'s"}},
-		{`{"type":"ByteLevel","add_prefix_space":false}`, "ab cd", []string{"ab", " cd"}}, {`{"type":"ByteLevel","use_regex":false}`, "ab cd", []string{" ab cd"}},
-		{`{"type":"ByteLevel","add_prefix_space":false,"use_regex":false,"trim_offsets":true}`, "ab cd", []string{"ab cd"}},
-		{`{"type":"Split","pattern":{"String":" "},"behavior":"Isolated"}`, "a b", []string{"a", " ", "b"}}, {`{"type":"Split","pattern":{"String":" "},"behavior":"Removed"}`, "a b", []string{"a", "b"}},
-		{`{"type":"Split","pattern":{"String":" "},"behavior":"Removed","invert":true}`, "a b", []string{" "}}, {`{"type":"Split","pattern":{"String":"."},"behavior":"MergedWithPrevious"}`, "a.b", []string{"a.", "b"}},
-		{`{"type":"Split","pattern":{"Regex":"\\d+"},"behavior":"MergedWithNext"}`, "a12b", []string{"a", "12b"}}, {`{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Contiguous"}`, "a12b", []string{"a", "12", "b"}},
+		{`{"type":"ByteLevel"}`, "ab cd", []string{" ab", " cd"}}, {`{"type":"ByteLevel"}`, " ab", []string{" ab"}},
+		{`{"type":"ByteLevel","add_prefix_space":true}`, "it's", []string{" it", "'s"}},
+		{`{"type":"ByteLevel","add_prefix_space":false}`, "ab cd", []string{"ab", " cd"}},
+		{`{"type":"ByteLevel","use_regex":false}`, "ab cd", []string{" ab cd"}},
+		{`{"type":"ByteLevel","add_prefix_space":false,"use_regex":false,"trim_offsets":true}`, "ab cd",
+			[]string{"ab cd"}},
+		{`{"type":"Split","pattern":{"String":" "},"behavior":"Isolated"}`, "a b", []string{"a", " ", "b"}},
+		{`{"type":"Split","pattern":{"String":" "},"behavior":"Removed"}`, "a b", []string{"a", "b"}},
+		{`{"type":"Split","pattern":{"String":" "},"behavior":"Removed","invert":true}`, "a b", []string{" "}},
+		{`{"type":"Split","pattern":{"String":"."},"behavior":"MergedWithPrevious"}`, "a.b", []string{"a.", "b"}},
+		{`{"type":"Split","pattern":{"Regex":"\\d+"},"behavior":"MergedWithNext"}`, "a12b", []string{"a", "12b"}},
+		{`{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Contiguous"}`, "a12b", []string{"a", "12", "b"}},
 		{`{"type":"Split","pattern":{"String":""},"behavior":"Isolated"}`, "a b", []string{"a b"}},
-		{`{"type":"Digits"}`, "a12b3", []string{"a", "12", "b", "3"}}, {`{"type":"Digits","individual_digits":true}`, "a12b", []string{"a", "1", "2", "b"}}, {`{"type":"Digits","individual_digits":false}`, "12", []string{"12"}},
-		{`{"type":"Punctuation"}`, "a,,b", []string{"a", ",", ",", "b"}}, {`{"type":"Punctuation","behavior":"Contiguous"}`, "a,,b", []string{"a", ",,", "b"}}, {`{"type":"Punctuation","behavior":"Removed"}`, "a,b。c", []string{"a", "b", "c"}},
-		{`{"type":"WhitespaceSplit"}`, " a \t\nb\u3000c", []string{"a", "b", "c"}}, {`{"type":"Whitespace"}`, "ab, c_d!?", []string{"ab", ",", "c_d", "!?"}},
-		{`{"type":"Metaspace"}`, "ab cd", []string{"▁ab", "▁cd"}}, {`{"type":"Metaspace"}`, " ab", []string{"▁ab"}}, {`{"type":"Metaspace","replacement":"_"}`, "ab cd", []string{"_ab", "_cd"}},
-		{`{"type":"Metaspace","add_prefix_space":false}`, "ab cd", []string{"ab", "▁cd"}}, {`{"type":"Metaspace","add_prefix_space":true,"str_rep":"▁"}`, "ab cd", []string{"▁ab", "▁cd"}},
-		{`{"type":"Metaspace","add_prefix_space":false,"prepend_scheme":"always"}`, "ab", []string{"▁ab"}}, {`{"type":"Metaspace","add_prefix_space":true,"prepend_scheme":"never"}`, "ab", []string{"ab"}},
-		{`{"type":"Metaspace","split":false}`, "ab cd", []string{"▁ab▁cd"}}, {`{"type":"Metaspace","split":true}`, "ab  cd", []string{"▁ab", "▁", "▁cd"}},
+		{`{"type":"Digits"}`, "a12b3", []string{"a", "12", "b", "3"}},
+		{`{"type":"Digits","individual_digits":true}`, "a12b", []string{"a", "1", "2", "b"}},
+		{`{"type":"Digits","individual_digits":false}`, "12", []string{"12"}},
+		{`{"type":"Punctuation"}`, "a,,b", []string{"a", ",", ",", "b"}},
+		{`{"type":"Punctuation","behavior":"Contiguous"}`, "a,,b", []string{"a", ",,", "b"}},
+		{`{"type":"Punctuation","behavior":"Removed"}`, "a,b。c", []string{"a", "b", "c"}},
+		{`{"type":"WhitespaceSplit"}`, " a \t\nb\u3000c", []string{"a", "b", "c"}},
+		{`{"type":"Whitespace"}`, "ab, c_d!?", []string{"ab", ",", "c_d", "!?"}},
+		{`{"type":"Metaspace"}`, "ab cd", []string{"▁ab", "▁cd"}}, {`{"type":"Metaspace"}`, " ab", []string{"▁ab"}},
+		{`{"type":"Metaspace","replacement":"_"}`, "ab cd", []string{"_ab", "_cd"}},
+		{`{"type":"Metaspace","add_prefix_space":false}`, "ab cd", []string{"ab", "▁cd"}},
+		{`{"type":"Metaspace","add_prefix_space":true,"str_rep":"▁"}`, "ab cd", []string{"▁ab", "▁cd"}},
+		{`{"type":"Metaspace","add_prefix_space":false,"prepend_scheme":"always"}`, "ab", []string{"▁ab"}},
+		{`{"type":"Metaspace","add_prefix_space":true,"prepend_scheme":"never"}`, "ab", []string{"ab"}},
+		{`{"type":"Metaspace","split":false}`, "ab cd", []string{"▁ab▁cd"}},
+		{`{"type":"Metaspace","split":true}`, "ab  cd", []string{"▁ab", "▁", "▁cd"}},
 	} {
 		list, err := parsePre(json.RawMessage(c.json), &budget{})
 		if err != nil || len(list) != 1 {
@@ -45,7 +60,8 @@ func TestPreTokenizerFields(t *testing.T) {
 	for _, pattern := range []string{PatternGPT2, PatternLlama3, PatternQwen2} {
 		expr, _ := json.Marshal(pattern)
 		for behavior, want := range map[string][]string{
-			`"Isolated"`: {"ab", " cd"}, `"Removed"`: nil, `"Removed","invert":true`: {"ab", " cd"}, `"Isolated","invert":true`: {"ab", " cd"}, `"Contiguous"`: {"ab cd"}, `"MergedWithNext"`: {"ab", " cd"},
+			`"Isolated"`: {"ab", " cd"}, `"Removed"`: nil, `"Removed","invert":true`: {"ab", " cd"},
+			`"Isolated","invert":true`: {"ab", " cd"}, `"Contiguous"`: {"ab cd"}, `"MergedWithNext"`: {"ab", " cd"},
 			`"MergedWithPrevious"`: {"ab", " cd"}, `"Contiguous","invert":true`: {"ab cd"},
 		} {
 			list, err := parsePre(json.RawMessage(`{"type":"Split","pattern":{"Regex":`+string(expr)+`},"behavior":`+behavior+`}`), &budget{})
@@ -58,10 +74,16 @@ func TestPreTokenizerFields(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]string{
-		`{"type":"Metaspace","prepend_scheme":"last"}`: "unknown prepend_scheme", `{"type":"Metaspace","replacement":"xy"}`: "one character", `{"type":"Metaspace","replacement":""}`: "one character",
-		`{"type":"Punctuation","behavior":"Gone"}`: "Gone", `{"type":"Split","pattern":{"String":"a"}}`: "", `{"type":"Split","behavior":"Isolated"}`: "pattern", `{"type":"Split","pattern":{},"behavior":"Isolated"}`: "one String or one Regex",
-		`{"type":"Split","pattern":{"String":"a","Regex":"a"},"behavior":"Isolated"}`: "one String or one Regex", `{}`: "type is missing", `{"type":"Sequence"}`: "needs pretokenizers", `{"type":"Sequence","pretokenizers":[],"x":1}`: `unknown field "x"`,
-		`{"type":"Digits","individual_digits":1}`: "individual_digits", `[]`: "", `{"type":7}`: "",
+		`{"type":"Metaspace","prepend_scheme":"last"}`: "unknown prepend_scheme",
+		`{"type":"Metaspace","replacement":"xy"}`:      "one character",
+		`{"type":"Metaspace","replacement":""}`:        "one character",
+		`{"type":"Punctuation","behavior":"Gone"}`:     "Gone", `{"type":"Split","pattern":{"String":"a"}}`: "",
+		`{"type":"Split","behavior":"Isolated"}`:                                      "pattern",
+		`{"type":"Split","pattern":{},"behavior":"Isolated"}`:                         "one String or one Regex",
+		`{"type":"Split","pattern":{"String":"a","Regex":"a"},"behavior":"Isolated"}`: "one String or one Regex",
+		`{}`: "type is missing", `{"type":"Sequence"}`: "needs pretokenizers",
+		`{"type":"Sequence","pretokenizers":[],"x":1}`: `unknown field "x"`,
+		`{"type":"Digits","individual_digits":1}`:      "individual_digits", `[]`: "", `{"type":7}`: "",
 	} {
 		if _, err := parsePre(json.RawMessage(raw), &budget{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", raw, err, want)
@@ -72,12 +94,21 @@ func TestPreTokenizerFields(t *testing.T) {
 // Every normalizer, with each field present and absent.
 func TestNormalizerFields(t *testing.T) {
 	for _, c := range []struct{ json, text, want string }{
-		{`{"type":"NFC"}`, "e\u0301 ﬁ Å", "é ﬁ Å"}, {`{"type":"NFD"}`, "é ﬁ", "e\u0301 ﬁ"}, {`{"type":"NFKC"}`, "e\u0301 ﬁ ²", "é fi 2"}, {`{"type":"NFKD"}`, "é ﬁ ²", "e\u0301 fi 2"},
-		{`{"type":"Lowercase"}`, "AÉİΣ ẞ1", "aéi\u0307σ ß1"}, {`{"type":"StripAccents"}`, "e\u0301é", "eé"}, {`{"type":"Strip"}`, " \ta b\n ", "a b"}, {`{"type":"Strip","strip_left":false}`, " a ", " a"},
-		{`{"type":"Strip","strip_right":false}`, " a ", "a "}, {`{"type":"Strip","strip_left":true,"strip_right":true}`, " a ", "a"}, {`{"type":"Prepend","prepend":"▁"}`, "ab", "▁ab"}, {`{"type":"Prepend","prepend":"▁"}`, "", ""},
-		{`{"type":"Replace","pattern":{"String":"a"},"content":"bc"}`, "aXa", "bcXbc"}, {`{"type":"Replace","pattern":{"Regex":"a+"},"content":"$0"}`, "aab", "$0b"}, {`{"type":"Replace","pattern":{"Regex":"x*"},"content":"-"}`, "ab", "-a-b-"},
-		{`{"type":"Replace","pattern":{"String":""},"content":"x"}`, "ab", "ab"}, {`{"type":"Sequence","normalizers":[{"type":"NFD"},{"type":"StripAccents"},{"type":"Lowercase"}]}`, "ÉÀ", "ea"},
-		{`{"type":"Sequence","normalizers":[]}`, "É", "É"}, {`null`, "É", "É"}, {`{"type":"Lowercase"}`, "A\xffB", "a\xffb"}, {`{"type":"StripAccents"}`, "\u0301\xff", "\xff"},
+		{`{"type":"NFC"}`, "e\u0301 ﬁ Å", "é ﬁ Å"}, {`{"type":"NFD"}`, "é ﬁ", "e\u0301 ﬁ"},
+		{`{"type":"NFKC"}`, "e\u0301 ﬁ ²", "é fi 2"}, {`{"type":"NFKD"}`, "é ﬁ ²", "e\u0301 fi 2"},
+		{`{"type":"Lowercase"}`, "AÉİΣ ẞ1", "aéi\u0307σ ß1"}, {`{"type":"StripAccents"}`, "e\u0301é", "eé"},
+		{`{"type":"Strip"}`, " \ta b\n ", "a b"}, {`{"type":"Strip","strip_left":false}`, " a ", " a"},
+		{`{"type":"Strip","strip_right":false}`, " a ", "a "},
+		{`{"type":"Strip","strip_left":true,"strip_right":true}`, " a ", "a"},
+		{`{"type":"Prepend","prepend":"▁"}`, "ab", "▁ab"}, {`{"type":"Prepend","prepend":"▁"}`, "", ""},
+		{`{"type":"Replace","pattern":{"String":"a"},"content":"bc"}`, "aXa", "bcXbc"},
+		{`{"type":"Replace","pattern":{"Regex":"a+"},"content":"$0"}`, "aab", "$0b"},
+		{`{"type":"Replace","pattern":{"Regex":"x*"},"content":"-"}`, "ab", "-a-b-"},
+		{`{"type":"Replace","pattern":{"String":""},"content":"x"}`, "ab", "ab"},
+		{`{"type":"Sequence","normalizers":[{"type":"NFD"},{"type":"StripAccents"},{"type":"Lowercase"}]}`, "ÉÀ",
+			"ea"},
+		{`{"type":"Sequence","normalizers":[]}`, "É", "É"}, {`null`, "É", "É"},
+		{`{"type":"Lowercase"}`, "A\xffB", "a\xffb"}, {`{"type":"StripAccents"}`, "\u0301\xff", "\xff"},
 	} {
 		list, err := parseNormalizer(json.RawMessage(c.json), &budget{})
 		if err != nil {
@@ -92,7 +123,8 @@ func TestNormalizerFields(t *testing.T) {
 			t.Errorf("%s of %q: %q, want %q", c.json, c.text, got, c.want)
 		}
 	}
-	for _, raw := range []string{`{"type":"Replace","content":"x"}`, `{"type":"Strip","left":true}`, `{"type":"Sequence","pretokenizers":[]}`, `{"type":"Replace","pattern":{"Regex":"("},"content":""}`} {
+	for _, raw := range []string{`{"type":"Replace","content":"x"}`, `{"type":"Strip","left":true}`,
+		`{"type":"Sequence","pretokenizers":[]}`, `{"type":"Replace","pattern":{"Regex":"("},"content":""}`} {
 		if _, err := parseNormalizer(json.RawMessage(raw), &budget{}); err == nil {
 			t.Errorf("%s is taken", raw)
 		}
@@ -146,8 +178,11 @@ func TestTemplates(t *testing.T) {
 		return `{"type":"TemplateProcessing","single":[` + strings.Join(single, ",") + `],"pair":[],` + special
 	}
 	for processor, want := range map[string][]int32{
-		`null`: {0}, `{"type":"ByteLevel"}`: {0}, template(text): {0}, template(part("<s>"), text): {1, 0}, template(text, part("<e>")): {0, 2, 3}, template(part("<s>"), part("<e>"), text, part("<e>"), part("<s>")): {1, 2, 3, 0, 2, 3, 1},
-		`{"type":"Sequence","processors":[` + template(part("<s>"), text, part("<e>")) + `,` + template(part("<e>"), text, part("<s>")) + `]}`: {2, 3, 1, 0, 2, 3, 1},
+		`null`: {0}, `{"type":"ByteLevel"}`: {0}, template(text): {0}, template(part("<s>"), text): {1, 0},
+		template(text, part("<e>")):                                        {0, 2, 3},
+		template(part("<s>"), part("<e>"), text, part("<e>"), part("<s>")): {1, 2, 3, 0, 2, 3, 1},
+		`{"type":"Sequence","processors":[` + template(part("<s>"), text, part("<e>")) + `,` +
+			template(part("<e>"), text, part("<s>")) + `]}`: {2, 3, 1, 0, 2, 3, 1},
 	} {
 		tok := modelOf(t, `"post_processor":`+processor+`,`, `{"x":0,"<s>":1,"<e>":2,"<f>":3}`)
 		if got := tok.Encode("x"); !slices.Equal(got, want) {
@@ -161,10 +196,13 @@ func TestTemplates(t *testing.T) {
 		}
 	}
 	for want, processor := range map[string]string{
-		"has the text 0 times": template(part("<s>")), "has the text 2 times": template(text, text), "want one SpecialToken or one Sequence": template(`{}`), `"<t>" is not among`: template(part("<t>"), text),
+		"has the text 0 times": template(part("<s>")), "has the text 2 times": template(text, text),
+		"want one SpecialToken or one Sequence": template(`{}`), `"<t>" is not among`: template(part("<t>"), text),
 		"out of range": strings.ReplaceAll(template(part("<s>"), text), "[1]", "[-1]"),
 	} {
-		if _, err := Parse([]byte(`{"post_processor":` + processor + `,"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte(`{"post_processor":` + processor +
+			`,"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", processor, err, want)
 		}
 	}
@@ -174,8 +212,11 @@ func TestTemplates(t *testing.T) {
 func TestTokenBytesOfDecoders(t *testing.T) {
 	const vocab = `{"▁a":0,"<0xE2>":1,"ab":2,"Ġb":3,"<0xE":4,"▁":5}`
 	for decoder, want := range map[string]string{
-		`null`: "▁a|<0xE2>|ab|Ġb|<0xE|▁", `{"type":"ByteFallback"}`: "▁a|\xe2|ab|Ġb|<0xE|▁", `{"type":"Fuse"}`: "▁a|<0xE2>|ab|Ġb|<0xE|▁", `{"type":"Replace","pattern":{"String":"▁"},"content":" "}`: " a|<0xE2>|ab|Ġb|<0xE| ",
-		`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}`: " a|<0xE2>|ab|Ġb|<0xE| ", `{"type":"ByteLevel"}`: "▁a|<0xE2>|ab| b|<0xE|▁",
+		`null`: "▁a|<0xE2>|ab|Ġb|<0xE|▁", `{"type":"ByteFallback"}`: "▁a|\xe2|ab|Ġb|<0xE|▁",
+		`{"type":"Fuse"}`: "▁a|<0xE2>|ab|Ġb|<0xE|▁",
+		`{"type":"Replace","pattern":{"String":"▁"},"content":" "}`:        " a|<0xE2>|ab|Ġb|<0xE| ",
+		`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}`: " a|<0xE2>|ab|Ġb|<0xE| ",
+		`{"type":"ByteLevel"}`: "▁a|<0xE2>|ab| b|<0xE|▁",
 		`{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]}`: " a|\xe2|ab|Ġb|<0xE| ",
 	} {
 		tok := modelOf(t, `"decoder":`+decoder+`,`, vocab)
@@ -187,8 +228,11 @@ func TestTokenBytesOfDecoders(t *testing.T) {
 			t.Errorf("%s: %q, want %q", decoder, strings.Join(got, "|"), want)
 		}
 	}
-	for _, decoder := range []string{`{"type":"Strip","content":"a","start":-1,"stop":0}`, `{"type":"Strip","content":"a","start":0,"stop":-1}`, `{"type":"Replace","content":"a"}`, `{"type":"Metaspace","replacement":"ab"}`} {
-		if _, err := Parse([]byte(`{"decoder":` + decoder + `,"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`)); err == nil {
+	for _, decoder := range []string{`{"type":"Strip","content":"a","start":-1,"stop":0}`,
+		`{"type":"Strip","content":"a","start":0,"stop":-1}`, `{"type":"Replace","content":"a"}`,
+		`{"type":"Metaspace","replacement":"ab"}`} {
+		if _, err := Parse([]byte(`{"decoder":` + decoder +
+			`,"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`)); err == nil {
 			t.Errorf("%s is taken", decoder)
 		}
 	}
@@ -220,13 +264,15 @@ func TestNamesInOrder(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	const vocab = `{"a":0,"<unk>":1}`
 	for fields, want := range map[string][]int32{
-		``: {0, 0}, `"unk_token":"<unk>",`: {0, 1, 1, 0}, `"unk_token":"<unk>","fuse_unk":true,`: {0, 1, 0}, `"unk_token":"<none>",`: {0, 0}, `"fuse_unk":true,`: {0, 0},
+		``: {0, 0}, `"unk_token":"<unk>",`: {0, 1, 1, 0}, `"unk_token":"<unk>","fuse_unk":true,`: {0, 1, 0},
+		`"unk_token":"<none>",`: {0, 0}, `"fuse_unk":true,`: {0, 0},
 	} {
 		tok := parsed(t, `{"model":{"type":"BPE",`+fields+`"vocab":`+vocab+`,"merges":[]}}`)
 		if got := tok.Encode("axya"); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", fields, got, want)
 		}
-		if notes := fmt.Sprint(tok.Notes()); strings.Contains(notes, `unk_token "<none>" is not in the vocabulary`) != strings.Contains(fields, "none") {
+		if notes := fmt.Sprint(tok.Notes()); strings.Contains(notes,
+			`unk_token "<none>" is not in the vocabulary`) != strings.Contains(fields, "none") {
 			t.Errorf("%s: notes %s", fields, notes)
 		}
 	}
@@ -243,8 +289,10 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("with gaps added tokens are %v; notes %v", got, tok.Notes())
 	}
 	for model, want := range map[string]string{
-		`{"vocab":{},"merges":[]}`: "vocab is missing or empty", `{"vocab":{"a":0}}`: "merges are missing", `{"vocab":{"a":0},"merges":{}}`: "merges", `{"vocab":{"a":0},"merges":["\ud800 a"]}`: "",
-		`{"vocab":{"a":0,"b":1,"ab":2},"merges":["ab"]}`: "merges[0]: 1 parts; want 2", `{"vocab":{"a":65545},"merges":[]}`: "ids up to 65544", `[]`: "",
+		`{"vocab":{},"merges":[]}`: "vocab is missing or empty", `{"vocab":{"a":0}}`: "merges are missing",
+		`{"vocab":{"a":0},"merges":{}}`: "merges", `{"vocab":{"a":0},"merges":["\ud800 a"]}`: "",
+		`{"vocab":{"a":0,"b":1,"ab":2},"merges":["ab"]}`: "merges[0]: 1 parts; want 2",
+		`{"vocab":{"a":65545},"merges":[]}`:              "ids up to 65544", `[]`: "",
 	} {
 		if _, err := Parse([]byte(`{"model":` + model + `}`)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", model, err, want)
@@ -253,7 +301,8 @@ func TestUnknown(t *testing.T) {
 	if _, err := Parse([]byte(`{"model":{"vocab":{"a":65544},"merges":[]}}`)); err != nil {
 		t.Errorf("the largest id: %v", err)
 	}
-	if _, err := Parse([]byte(tinyJSON + " {}")); err == nil || !strings.Contains(err.Error(), "text after the end of the JSON") {
+	if _, err := Parse([]byte(tinyJSON + " {}")); err == nil ||
+		!strings.Contains(err.Error(), "text after the end of the JSON") {
 		t.Errorf("%v", err)
 	}
 }
@@ -269,8 +318,10 @@ func TestTrainCounts(t *testing.T) {
 		return list
 	}
 	// Of equal counts the pair with the smaller left id comes first, and c and e are before Ġ.
-	for least, want := range map[int]string{0: "ab cd Ġab", -1: "ab cd Ġab", 1: "ab cd Ġab ef Ġcd", 2: "ab cd Ġab", 3: "ab", 4: ""} {
-		if got := strings.Join(merges(TrainOptions{Vocab: 300, MinCount: least, Pattern: PatternGPT2}), " "); got != want {
+	for least, want := range map[int]string{0: "ab cd Ġab", -1: "ab cd Ġab", 1: "ab cd Ġab ef Ġcd", 2: "ab cd Ġab",
+		3: "ab", 4: ""} {
+		if got := strings.Join(merges(TrainOptions{Vocab: 300, MinCount: least, Pattern: PatternGPT2}),
+			" "); got != want {
 			t.Errorf("pairs of at least %d: %q, want %q", least, got, want)
 		}
 	}
@@ -287,7 +338,8 @@ func TestTrainCounts(t *testing.T) {
 	}
 	for _, workers := range []int{0, 2} {
 		var done [][2]int
-		tok := train(t, long, TrainOptions{Vocab: 258, Pattern: PatternGPT2, Workers: workers, Progress: func(n, of int) { done = append(done, [2]int{n, of}) }})
+		tok := train(t, long, TrainOptions{Vocab: 258, Pattern: PatternGPT2, Workers: workers,
+			Progress: func(n, of int) { done = append(done, [2]int{n, of}) }})
 		if id, ok := tok.ID("xy"); !ok || id != 256 || len(tok.Notes()) != 0 {
 			t.Errorf("%d workers: xy is %d, notes %q", workers, id, tok.Notes())
 		}
@@ -308,7 +360,8 @@ func TestTrainCounts(t *testing.T) {
 		count[w.word] = w.count
 	}
 	per := int64(batchBytes/3 + 1)
-	if count["xy"] != 3 || count[" xy"] != 3*(per-1) || count["ab"] != 1 || count[" ab"] != 2 || count[" "] != 3 || !slices.IsSortedFunc(words, func(a, b wordCount) int { return strings.Compare(a.word, b.word) }) {
+	if count["xy"] != 3 || count[" xy"] != 3*(per-1) || count["ab"] != 1 || count[" ab"] != 2 || count[" "] != 3 ||
+		!slices.IsSortedFunc(words, func(a, b wordCount) int { return strings.Compare(a.word, b.word) }) {
 		t.Errorf("words %v", words)
 	}
 }

@@ -55,13 +55,20 @@ func TestFieldsThatSayNothing(t *testing.T) {
 		file, more string
 		good       bool
 	}{
-		{"{" + model + "}", `,"dropout":0.0`, true}, {"{" + model + "}", `,"dropout":0.1`, false}, {"{" + model + "}", `,"dropout":null`, true},
-		{"{" + model + "}", `,"continuing_subword_prefix":""`, true}, {"{" + model + "}", `,"continuing_subword_prefix":"##"`, false},
-		{"{" + model + "}", `,"end_of_word_suffix":""`, true}, {"{" + model + "}", `,"end_of_word_suffix":"</w>"`, false},
-		{`{"added_tokens":[{"id":2,"content":"c"}],` + model + "}", "", true}, {`{"added_tokens":[{"id":2}],` + model + "}", "", false},
-		{`{"added_tokens":[{"content":"c"}],` + model + "}", "", false}, {`{"added_tokens":[{"id":-1,"content":"c"}],` + model + "}", "", false},
-		{part("{" + special + "},{" + text + "}"), "", true}, {part("{" + special + "," + text + "}"), "", false}, {part("{" + text + "}"), "", true},
-		{part("{" + special + "," + text + "},{" + text + "}"), "", false}, {part("{}"), "", false}, {part(`{"SpecialToken":{"id":"z","type_id":0}},{` + text + "}"), "", false},
+		{"{" + model + "}", `,"dropout":0.0`, true}, {"{" + model + "}", `,"dropout":0.1`, false},
+		{"{" + model + "}", `,"dropout":null`, true},
+		{"{" + model + "}", `,"continuing_subword_prefix":""`, true},
+		{"{" + model + "}", `,"continuing_subword_prefix":"##"`, false},
+		{"{" + model + "}", `,"end_of_word_suffix":""`, true},
+		{"{" + model + "}", `,"end_of_word_suffix":"</w>"`, false},
+		{`{"added_tokens":[{"id":2,"content":"c"}],` + model + "}", "", true},
+		{`{"added_tokens":[{"id":2}],` + model + "}", "", false},
+		{`{"added_tokens":[{"content":"c"}],` + model + "}", "", false},
+		{`{"added_tokens":[{"id":-1,"content":"c"}],` + model + "}", "", false},
+		{part("{" + special + "},{" + text + "}"), "", true}, {part("{" + special + "," + text + "}"), "", false},
+		{part("{" + text + "}"), "", true},
+		{part("{" + special + "," + text + "},{" + text + "}"), "", false}, {part("{}"), "", false},
+		{part(`{"SpecialToken":{"id":"z","type_id":0}},{` + text + "}"), "", false},
 	} {
 		if _, err := Parse(fmt.Appendf(nil, c.file, c.more)); (err == nil) != c.good {
 			t.Errorf(c.file+": %v", c.more, err)
@@ -73,7 +80,8 @@ func TestFieldsThatSayNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for tok, want := range map[string]int{"<0x41>": 0x41, "<0xFF>": 0xFF, "<0xff>": 0xFF, "<0x41)": -1, "(0x41>": -1, "<0y41>": -1, "<0x4>": -1, "<0x411>": -1, "<0xG1>": -1, "": -1} {
+	for tok, want := range map[string]int{"<0x41>": 0x41, "<0xFF>": 0xFF, "<0xff>": 0xFF, "<0x41)": -1, "(0x41>": -1,
+		"<0y41>": -1, "<0x4>": -1, "<0x411>": -1, "<0xG1>": -1, "": -1} {
 		if b, ok := fallbackByte(tok); ok != (want >= 0) || ok && int(b) != want {
 			t.Errorf("%s is %d, %v", tok, b, ok)
 		}
@@ -94,8 +102,10 @@ func TestCutsChangeNothing(t *testing.T) {
 		}
 		from = end
 	}
-	for i, merges := range [][][2]string{{}, {{"a", "b"}}, {{"a", "▁"}, {"▁", "b"}}, {{"▁", "a"}, {"b", "▁a"}}, {{" ", "b"}, {"a", " b"}, {"▁", "▁"}}, {{"b", "a"}, {"ba", " "}, {" ", "ba"}}} {
-		for _, known := range [][]string{{"a", "b", "▁", " "}, {"", "a", "b", " "}, {"a", "b", "▁", "é"}, {"a", "�", "▁"}} {
+	for i, merges := range [][][2]string{{}, {{"a", "b"}}, {{"a", "▁"}, {"▁", "b"}}, {{"▁", "a"}, {"b", "▁a"}},
+		{{" ", "b"}, {"a", " b"}, {"▁", "▁"}}, {{"b", "a"}, {"ba", " "}, {" ", "ba"}}} {
+		for _, known := range [][]string{{"a", "b", "▁", " "}, {"", "a", "b", " "}, {"a", "b", "▁", "é"},
+			{"a", "�", "▁"}} {
 			vocab := map[string]int32{"?": 0}
 			for _, s := range known {
 				vocab[s] = int32(len(vocab))

@@ -43,20 +43,23 @@ var fallback = regexp.MustCompile(`^<0x[0-9A-F]{2}>$`)
 // listedDecoders are all kinds, and each way that their settings make a difference.
 var listedDecoders = []listed{
 	{`{"type":"Fuse"}`, func(list []string) []string { return []string{strings.Join(list, "")} }},
-	{`{"type":"Replace","pattern":{"String":"▁"},"content":" "}`, each(func(_ int, s string) string { return strings.ReplaceAll(s, "▁", " ") })},
-	{`{"type":"Replace","pattern":{"String":"ab"},"content":"xxyxx"}`, each(func(_ int, s string) string { return strings.ReplaceAll(s, "ab", "xxyxx") })},
+	{`{"type":"Replace","pattern":{"String":"▁"},"content":" "}`,
+		each(func(_ int, s string) string { return strings.ReplaceAll(s, "▁", " ") })},
+	{`{"type":"Replace","pattern":{"String":"ab"},"content":"xxyxx"}`,
+		each(func(_ int, s string) string { return strings.ReplaceAll(s, "ab", "xxyxx") })},
 	{`{"type":"Replace","pattern":{"Regex":"a+"},"content":"yéyy"}`, each(func(_ int, s string) string {
 		return regexp.MustCompile("a+").ReplaceAllString(s, "yéyy")
 	})},
 	{`{"type":"Strip","content":" ","start":1,"stop":0}`, stripped(" ", 1, 0)},
 	{`{"type":"Strip","content":"a","start":2,"stop":1}`, stripped("a", 2, 1)},
 	{`{"type":"Strip","content":"é","start":0,"stop":2}`, stripped("é", 0, 2)},
-	{`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`, each(func(i int, s string) string {
-		if i == 0 {
-			return strings.ReplaceAll(s, "▁", "")
-		}
-		return strings.ReplaceAll(s, "▁", " ")
-	})},
+	{`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`,
+		each(func(i int, s string) string {
+			if i == 0 {
+				return strings.ReplaceAll(s, "▁", "")
+			}
+			return strings.ReplaceAll(s, "▁", " ")
+		})},
 	{`{"type":"Metaspace","replacement":"▁","prepend_scheme":"never","split":true}`, each(func(_ int, s string) string {
 		return strings.ReplaceAll(s, "▁", " ")
 	})},
@@ -88,7 +91,8 @@ var listedDecoders = []listed{
 // Every chain of up to three decoders gives what lists of strings give, whole and streamed, where nothing that was
 // emitted is taken back.
 func TestDecodersAgainstLists(t *testing.T) {
-	words := []string{"a", "aa", "ab", "b", "▁", "▁a", "▁▁", "é", "éé", " ", " a", "<0xC3>", "<0xA9>", "<0x41>", "<0xFF>", "<0x4>", "ba"}
+	words := []string{"a", "aa", "ab", "b", "▁", "▁a", "▁▁", "é", "éé", " ", " a", "<0xC3>", "<0xA9>", "<0x41>",
+		"<0xFF>", "<0x4>", "ba"}
 	ids := map[string]int{}
 	for i, w := range words {
 		ids[w] = i

@@ -72,8 +72,10 @@ func TestAddedTokensByDefinition(t *testing.T) {
 		id                int32
 		word, left, right bool
 	}
-	tokens := []added{{"<p>", 10, false, false, false}, {"<l>", 11, false, true, false}, {"<r>", 12, false, false, true}, {"<b>", 13, false, true, true},
-		{"<w>", 14, true, false, false}, {" <s>", 15, false, false, false}, {"\n", 16, false, false, false}, {"<p><", 17, false, false, false}, {"é", 18, true, false, true}}
+	tokens := []added{{"<p>", 10, false, false, false}, {"<l>", 11, false, true, false},
+		{"<r>", 12, false, false, true}, {"<b>", 13, false, true, true},
+		{"<w>", 14, true, false, false}, {" <s>", 15, false, false, false}, {"\n", 16, false, false, false},
+		{"<p><", 17, false, false, false}, {"é", 18, true, false, true}}
 	var list []string
 	for _, a := range tokens {
 		content, _ := json.Marshal(a.text)
@@ -154,7 +156,8 @@ func TestAddedTokensByDefinition(t *testing.T) {
 // Metaspace writes its character before a text that begins with neither a space nor the character itself, as its scheme
 // says.
 func TestMetaspaceBegins(t *testing.T) {
-	for scheme, want := range map[string][3]string{"always": {"▁a", "▁a", "▁a"}, "first": {"▁a", "▁a", "▁a"}, "never": {"a", "▁a", "▁a"}} {
+	for scheme, want := range map[string][3]string{"always": {"▁a", "▁a", "▁a"}, "first": {"▁a", "▁a", "▁a"},
+		"never": {"a", "▁a", "▁a"}} {
 		tok := parsed(t, `{"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"`+scheme+`","split":true},"model":{"type":"BPE","vocab":{"a":0,"▁":1},"merges":[]}}`)
 		for i, text := range []string{"a", " a", "▁a"} {
 			got := ""
@@ -178,7 +181,8 @@ func TestEqualAddedTokens(t *testing.T) {
 		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true}`:                               3,
 		`{"id":3,"content":"AB","normalized":true,"special":true},{"id":4,"content":"ab","normalized":true,"special":true}`: 3,
 	} {
-		if got := parsed(t, `{"added_tokens":[`+added+`],`+model).Encode("xAbx"); !slices.Equal(got, []int32{0, want, 0}) {
+		if got := parsed(t, `{"added_tokens":[`+added+`],`+model).Encode("xAbx"); !slices.Equal(got,
+			[]int32{0, want, 0}) {
 			t.Errorf("%s: %v, want %d between", added, got, want)
 		}
 	}

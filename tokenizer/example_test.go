@@ -12,7 +12,8 @@ import (
 // Train a small vocabulary, encode a text, and stream it back.
 func Example() {
 	docs := slices.Values([]string{strings.Repeat("low lower lowest new newer newest ", 20)})
-	tok, err := tokenizer.Train(context.Background(), docs, tokenizer.TrainOptions{Vocab: 270, Specials: []string{"<|endoftext|>"}})
+	tok, err := tokenizer.Train(context.Background(), docs,
+		tokenizer.TrainOptions{Vocab: 270, Specials: []string{"<|endoftext|>"}})
 	if err != nil {
 		fmt.Println(err)
 		return

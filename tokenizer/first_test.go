@@ -21,7 +21,8 @@ func TestFirstPiece(t *testing.T) {
 		for _, text := range []string{"ab-cd-ef", "-ab-cd", " ab cd", "x"} {
 			for _, begins := range []bool{true, false} {
 				var got []piece
-				run := chain([]preTokenizer{pre}, func(_ *scratch, p piece) { got = append(got, piece{strings.Clone(p.s), p.first}) })
+				run := chain([]preTokenizer{pre},
+					func(_ *scratch, p piece) { got = append(got, piece{strings.Clone(p.s), p.first}) })
 				run(&scratch{bufs: make([][]byte, 2), spans: make([][]span, 2)}, piece{text, begins})
 				for i, p := range got {
 					// Only a piece at the very start can be one that was not preceded by anything, dropped or kept.

@@ -24,7 +24,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(tinyJSON))
 	f.Add([]byte(`{}`))
 	f.Add([]byte(strings.Replace(tinyJSON, `a+|\\d`, `(a+)+$`, 1)))
-	f.Add([]byte(strings.Replace(tinyJSON, `{"type":"NFC"}`, strings.Repeat(`{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`, 40)+`{"type":"NFC"}`, 1)))
+	f.Add([]byte(strings.Replace(tinyJSON, `{"type":"NFC"}`,
+		strings.Repeat(`{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`, 40)+`{"type":"NFC"}`, 1)))
 	f.Add([]byte(`{"model":{"vocab":{"a":2147483647},"merges":[]}}`))
 	for _, dir := range []string{"l3", "llama2", "norm-seq", "falcon"} {
 		b, err := os.ReadFile("testdata/" + dir + "/tokenizer.json")
@@ -67,8 +68,10 @@ func must(b []byte, err error) []byte {
 
 // FuzzRoundTrip: byte-level tokenizers give every text back; bytes that are not UTF-8 come back through TokenBytes.
 func FuzzRoundTrip(f *testing.F) {
-	toks := []*Tokenizer{Bytes(), loadDir(f, "testdata/gpt2-style"), loadDir(f, "testdata/l3"), loadDir(f, "testdata/starcoder")}
-	for _, s := range []string{"", "Hello, world!", "  a\n\n b\r\n", "don'T 12345 ÀÉ", "\xe2\x82", "🙂\u200d🙂", "<|endoftext|>", "'ſ"} {
+	toks := []*Tokenizer{Bytes(), loadDir(f, "testdata/gpt2-style"), loadDir(f, "testdata/l3"),
+		loadDir(f, "testdata/starcoder")}
+	for _, s := range []string{"", "Hello, world!", "  a\n\n b\r\n", "don'T 12345 ÀÉ", "\xe2\x82", "🙂\u200d🙂",
+		"<|endoftext|>", "'ſ"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -29,7 +29,8 @@ var refusals = []struct{ old, new, want string }{
 	{`"content":" ","start"`, `"content":"xy","start"`, `content "xy" must be one character`},
 	{`"type":"BPE"`, `"type":"Unigram"`, `type "Unigram" is not supported; want BPE`},
 	{`"dropout":null`, `"dropout":0.1`, "dropout 0.1 is not supported: encoding would be random"},
-	{`"continuing_subword_prefix":null`, `"continuing_subword_prefix":"##"`, `continuing_subword_prefix "##" is not supported`},
+	{`"continuing_subword_prefix":null`, `"continuing_subword_prefix":"##"`,
+		`continuing_subword_prefix "##" is not supported`},
 	{`"end_of_word_suffix":null`, `"end_of_word_suffix":"</w>"`, `end_of_word_suffix "</w>" is not supported`},
 	{`"ab":4`, `"ab":2147483648`, "2147483648"},
 	{`"ab":4`, `"ab":2147483647`, "2147483647"},
@@ -116,13 +117,15 @@ func TestNotesAndHash(t *testing.T) {
 	if len(plain.Notes()) != 0 {
 		t.Errorf("notes on a plain file: %v", plain.Notes())
 	}
-	other := strings.NewReplacer(`"truncation":null`, `"truncation":{"max_length":512}`, `"padding":null`, `"padding":{"pad_id":0}`,
+	other := strings.NewReplacer(`"truncation":null`, `"truncation":{"max_length":512}`, `"padding":null`,
+		`"padding":{"pad_id":0}`,
 		`"a b"`, `["a","b"]`, `"type":"NFC"`, ` "type" : "NFC" `).Replace(tinyJSON)
 	tok, err := Parse([]byte(other))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := strings.Join(tok.Notes(), "; "); !strings.Contains(notes, "truncation") || !strings.Contains(notes, "padding") {
+	if notes := strings.Join(tok.Notes(), "; "); !strings.Contains(notes, "truncation") ||
+		!strings.Contains(notes, "padding") {
 		t.Errorf("notes are %q", notes)
 	}
 	if tok.Hash() != plain.Hash() {

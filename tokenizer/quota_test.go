@@ -17,7 +17,8 @@ func TestParseMemory(t *testing.T) {
 		"brackets":     strings.Repeat("[", 1<<17),
 		"high id":      `{"model":{"vocab":{"a":2147483647},"merges":[]}}`,
 		"high added":   `{"added_tokens":[{"id":2147483647,"content":"<s>"}],"model":{"vocab":{"a":0},"merges":[]}}`,
-		"sequences":    strings.Replace(tinyJSON, `{"type":"NFC"}`, strings.Repeat(`{"type":"Sequence","normalizers":[`, 5000)+strings.Repeat("]}", 5000), 1),
+		"sequences": strings.Replace(tinyJSON, `{"type":"NFC"}`,
+			strings.Repeat(`{"type":"Sequence","normalizers":[`, 5000)+strings.Repeat("]}", 5000), 1),
 	}
 	for _, dir := range []string{"l3", "falcon"} {
 		b, err := os.ReadFile("testdata/" + dir + "/tokenizer.json")

@@ -7,8 +7,10 @@ import (
 
 // TestMatchersCover: whatever the pattern and the text, even one that is not UTF-8, the spans cover it in order.
 func TestMatchersCover(t *testing.T) {
-	texts := []string{"", "a", "aa bb", "\xff", "a\xffb\xe2\x82c", "é\xc3 é", strings.Repeat("\xf0\x9f", 5), "日本\x80語 12"}
-	for _, expr := range []string{`a+`, `x*`, `\w+`, `\s`, `(?=b)`, `.`, `[^a]`, `\bb`, `é`, PatternGPT2, PatternLlama3} {
+	texts := []string{"", "a", "aa bb", "\xff", "a\xffb\xe2\x82c", "é\xc3 é",
+		strings.Repeat("\xf0\x9f", 5), "日本\x80語 12"}
+	for _, expr := range []string{`a+`, `x*`, `\w+`, `\s`, `(?=b)`, `.`, `[^a]`, `\bb`, `é`, PatternGPT2,
+		PatternLlama3} {
 		p, err := compileRegex(expr, &budget{})
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +60,8 @@ func TestTranslate(t *testing.T) {
 // Numbers that are newer than Go's tables, by every escape that has them, alone and in a class; what was tried on short
 // texts has its whole time afterwards.
 func TestEscapesOfNewNumbers(t *testing.T) {
-	for expr, want := range map[string]bool{`\d`: true, `[\d]`: true, `\D`: false, `[^\d!]`: false, `\p{N}`: true, `[\p{N}]`: true, `\P{N}`: false, `\w`: true, `\W`: false, `\p{L}`: false} {
+	for expr, want := range map[string]bool{`\d`: true, `[\d]`: true, `\D`: false, `[^\d!]`: false, `\p{N}`: true,
+		`[\p{N}]`: true, `\P{N}`: false, `\w`: true, `\W`: false, `\p{L}`: false} {
 		p, err := compileRegex(expr, &budget{})
 		if err != nil {
 			t.Fatal(err)
@@ -85,8 +88,10 @@ func TestEscapesOfNewNumbers(t *testing.T) {
 // Brackets that stand for themselves, properties, and quantifiers that do not give back, as Oniguruma reads them.
 func TestTranslatedParts(t *testing.T) {
 	for _, c := range []struct{ expr, text, want string }{
-		{`[]a]`, "x]a[", "]a"}, {`[^]a]`, "x]a[", "x["}, {`\p{Lu}b`, "Ab ab", "Ab"}, {`\p{Lu}+b`, "ABb", "ABb"}, {`a++b`, "aab", "aab"}, {`a++a`, "aaa", ""},
-		{`\(+x`, "((x", "((x"}, {`(?:a|b)++b`, "abab", ""}, {`x{2}`, "xxx", "xx"}, {`x{a`, "x{a", "x{a"}, {`a?+a`, "a", ""}, {`\P{Lu}+`, "Aab", "ab"},
+		{`[]a]`, "x]a[", "]a"}, {`[^]a]`, "x]a[", "x["}, {`\p{Lu}b`, "Ab ab", "Ab"}, {`\p{Lu}+b`, "ABb", "ABb"},
+		{`a++b`, "aab", "aab"}, {`a++a`, "aaa", ""},
+		{`\(+x`, "((x", "((x"}, {`(?:a|b)++b`, "abab", ""}, {`x{2}`, "xxx", "xx"}, {`x{a`, "x{a", "x{a"},
+		{`a?+a`, "a", ""}, {`\P{Lu}+`, "Aab", "ab"},
 	} {
 		p, err := compileRegex(c.expr, &budget{})
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 // pieces runs a pre-tokenizer on a text that begins where the whole text begins, and marks that piece.
 func pieces(pre preTokenizer, text string) (out []string, firsts []bool) {
 	st := &scratch{bufs: make([][]byte, 2), spans: make([][]span, 2)}
-	pre.stage(func(_ *scratch, p piece) { out, firsts = append(out, strings.Clone(p.s)), append(firsts, p.first) }, 1, true)(st, piece{text, true})
+	pre.stage(func(_ *scratch, p piece) { out, firsts = append(out, strings.Clone(p.s)), append(firsts, p.first) }, 1,
+		true)(st, piece{text, true})
 	return out, firsts
 }
 
@@ -78,7 +79,8 @@ func TestSplitByDefinition(t *testing.T) {
 					t.Fatalf("%s, inverted %v, of %q: %q, want %q", do, invert, text, got, want)
 				}
 				for i, first := range firsts {
-					if begins := i == 0 && strings.HasPrefix(text, got[0]) && (do != removed || !parts[0].match); first != begins {
+					if begins := i == 0 && strings.HasPrefix(text, got[0]) &&
+						(do != removed || !parts[0].match); first != begins {
 						t.Fatalf("%s of %q: piece %d begins the text: %v", do, text, i, first)
 					}
 				}
@@ -116,7 +118,10 @@ func TestWhitespaceAndMetaspace(t *testing.T) {
 					}
 					var got []string
 					st := &scratch{bufs: make([][]byte, 2), spans: make([][]span, 2)}
-					metaspacePre{"▁", scheme, split}.stage(func(_ *scratch, p piece) { got = append(got, strings.Clone(p.s)) }, 1, true)(st, piece{text, first})
+					metaspacePre{"▁", scheme, split}.stage(func(_ *scratch,
+						p piece) {
+						got = append(got, strings.Clone(p.s))
+					}, 1, true)(st, piece{text, first})
 					if !slices.Equal(got, want) {
 						t.Fatalf("%s, first %v, split %v, of %q: %q, want %q", scheme, first, split, text, got, want)
 					}

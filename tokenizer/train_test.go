@@ -13,7 +13,8 @@ import (
 // sampleDocs makes reproducible text with frequent and rare words, digits, white space and characters of several bytes.
 func sampleDocs(n int) []string {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	parts := []string{"the", "then", "there", "banana", "aaaa", "aaaaaaa", "ab", "abab", "naïve", "東京", "🙂", "12345", "don't", "\n", "  ", "lower", "lowest", "newest"}
+	parts := []string{"the", "then", "there", "banana", "aaaa", "aaaaaaa", "ab", "abab", "naïve", "東京", "🙂", "12345",
+		"don't", "\n", "  ", "lower", "lowest", "newest"}
 	docs := make([]string, n)
 	for i := range docs {
 		var b strings.Builder
@@ -137,12 +138,13 @@ func TestTrainIsDeterministic(t *testing.T) {
 func TestTrainRoundTrip(t *testing.T) {
 	docs := sampleDocs(100)
 	last := 0
-	tok := train(t, docs, TrainOptions{Vocab: 330, Specials: []string{"<|endoftext|>", "<|pad|>"}, Progress: func(done, total int) {
-		if done < last || total != 330-258 {
-			t.Errorf("progress went from %d to %d of %d", last, done, total)
-		}
-		last = done
-	}})
+	tok := train(t, docs, TrainOptions{Vocab: 330, Specials: []string{"<|endoftext|>", "<|pad|>"},
+		Progress: func(done, total int) {
+			if done < last || total != 330-258 {
+				t.Errorf("progress went from %d to %d of %d", last, done, total)
+			}
+			last = done
+		}})
 	if last != 330-258 {
 		t.Errorf("last progress was %d", last)
 	}
@@ -174,7 +176,8 @@ func TestTrainRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Train(ctx, slices.Values(sampleDocs(10)), TrainOptions{Vocab: 300}); !errors.Is(err, context.Canceled) {
+	if _, err := Train(ctx, slices.Values(sampleDocs(10)), TrainOptions{Vocab: 300}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("cancelled training returned %v", err)
 	}
 }
@@ -201,7 +204,8 @@ func BenchmarkTrain(b *testing.B) {
 
 // An impossibly large vocabulary is rejected before memory is allocated for it.
 func TestTrainRefusesHugeVocabulary(t *testing.T) {
-	_, err := Train(context.Background(), slices.Values([]string{"a b"}), TrainOptions{Pattern: PatternGPT2, Vocab: 1 << 31})
+	_, err := Train(context.Background(), slices.Values([]string{"a b"}),
+		TrainOptions{Pattern: PatternGPT2, Vocab: 1 << 31})
 	if err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("error %v", err)
 	}

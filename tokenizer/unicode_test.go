@@ -52,8 +52,10 @@ func TestLowerCase(t *testing.T) {
 	if sum != 120970591 {
 		t.Errorf("the sum is %d", sum)
 	}
-	for r, want := range map[rune]rune{'A': 'a', 'É': 'é', 'Σ': 'σ', 0x10D50: 0x10D70, 0x10D65: 0x10D85, 0x10D66: 0x10D66, 0x16EA0: 0x16EBB, 0x16EB8: 0x16ED3, 0x16EB9: 0x16EB9,
-		0xA7CB: 0x264, 0xA7DC: 0x19B, 0x1C89: 0x1C8A, 0xA7CC: 0xA7CD, 0xA7CE: 0xA7CF, 0xA7D2: 0xA7D3, 0xA7D4: 0xA7D5, 0xA7DA: 0xA7DB, 0x1C8A: 0x1C8A} {
+	for r, want := range map[rune]rune{'A': 'a', 'É': 'é', 'Σ': 'σ', 0x10D50: 0x10D70, 0x10D65: 0x10D85,
+		0x10D66: 0x10D66, 0x16EA0: 0x16EBB, 0x16EB8: 0x16ED3, 0x16EB9: 0x16EB9,
+		0xA7CB: 0x264, 0xA7DC: 0x19B, 0x1C89: 0x1C8A, 0xA7CC: 0xA7CD, 0xA7CE: 0xA7CF, 0xA7D2: 0xA7D3, 0xA7D4: 0xA7D5,
+		0xA7DA: 0xA7DB, 0x1C8A: 0x1C8A} {
 		if got := lower(r); got != want {
 			t.Errorf("%U becomes %U, want %U", r, got, want)
 		}
@@ -70,7 +72,8 @@ func TestNormalFormsBesideNewCharacters(t *testing.T) {
 			for _, r := range table {
 				for _, c := range []string{string(r[0]), string(r[1])} {
 					for in, out := range map[string]string{
-						split + c + whole: want + c + want, whole + c + c + split + c: want + c + c + want + c, c + split: c + want, c: c,
+						split + c + whole: want + c + want, whole + c + c + split + c: want + c + c + want + c, c +
+							split: c + want, c: c,
 					} {
 						if got := f(piece{in, true}, 1<<20).s; got != out {
 							t.Fatalf("form %d of %+q is %+q, want %+q", form, in, got, out)

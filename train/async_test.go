@@ -61,7 +61,8 @@ func TestSaveFaults(t *testing.T) {
 			opt.beside = true
 			var hit atomic.Bool
 			opt.fs = &vfstest.Faulty{FS: vfs.OS{}, Hook: func(op vfstest.Op) error {
-				if op.Kind == at && strings.Contains(op.Path, "step-00000004") || at == "syncdir" && op.Kind == at && strings.Contains(op.Path, "00000004") {
+				if op.Kind == at && strings.Contains(op.Path, "step-00000004") || at == "syncdir" && op.Kind == at &&
+					strings.Contains(op.Path, "00000004") {
 					hit.Store(true)
 					return fault
 				}

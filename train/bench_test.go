@@ -17,7 +17,8 @@ func BenchmarkStepOnText(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range []string{"data.sources=goroot", "data.max_tokens=4000000", "tokenizer.path=bytes", "train.steps=1000000", "data.isolate=false"} {
+	for _, s := range []string{"data.sources=goroot", "data.max_tokens=4000000", "tokenizer.path=bytes",
+		"train.steps=1000000", "data.isolate=false"} {
 		if err := r.SetPair(s); err != nil {
 			b.Fatal(err)
 		}
@@ -33,7 +34,8 @@ func BenchmarkStepOnText(b *testing.B) {
 	}
 	defer t.close()
 	g := rand.New(rand.NewPCG(1, 1))
-	bare := model.Batch{B: t.batch.B, T: t.batch.T, IDs: make([]int32, len(t.batch.IDs)), Targets: make([]int32, len(t.batch.IDs))}
+	bare := model.Batch{B: t.batch.B, T: t.batch.T, IDs: make([]int32, len(t.batch.IDs)),
+		Targets: make([]int32, len(t.batch.IDs))}
 	for i := range bare.IDs {
 		bare.IDs[i], bare.Targets[i] = int32(g.IntN(r.Model.Vocab)), int32(g.IntN(r.Model.Vocab))
 	}

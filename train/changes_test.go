@@ -16,11 +16,13 @@ import (
 
 // Every key of a recipe has a rule that somebody chose: a new one is fixed until it is listed here and in rules.
 func TestEveryKeyHasARule(t *testing.T) {
-	fixedKeys := []string{"tokenizer.path", "tokenizer.vocab", "tokenizer.docs", "tokenizer.pattern", "train.from", "train.seed",
-		"model.arch", "model.vocab", "model.layers", "model.dim", "model.heads", "model.kv_heads", "model.head_dim", "model.ffn",
-		"model.tie_embeddings", "model.attention_bias", "model.lambda_std", "model.lambda_form", "model.pairing", "model.init_residual"}
-	freeKeys := []string{"name", "train.steps", "train.log_every", "train.eval_every", "train.eval_batches", "train.save_every",
-		"train.keep_last", "train.strict_save", "train.recompute"}
+	fixedKeys := []string{"tokenizer.path", "tokenizer.vocab", "tokenizer.docs", "tokenizer.pattern",
+		"train.from", "train.seed", "model.arch", "model.vocab", "model.layers", "model.dim", "model.heads",
+		"model.kv_heads", "model.head_dim", "model.ffn",
+		"model.tie_embeddings", "model.attention_bias", "model.lambda_std", "model.lambda_form", "model.pairing",
+		"model.init_residual"}
+	freeKeys := []string{"name", "train.steps", "train.log_every", "train.eval_every", "train.eval_batches",
+		"train.save_every", "train.keep_last", "train.strict_save", "train.recompute"}
 	var r recipe.Recipe
 	for _, f := range r.Fields() {
 		if got, want := ruleOf(f.Path) == free, slices.Contains(freeKeys, f.Path); got != want {
@@ -99,9 +101,11 @@ func TestForceRefusesWhatIsFixed(t *testing.T) {
 	}
 	before := files(t, dir)
 	opt.Force = true
-	for _, set := range []string{"tokenizer.path=" + other, "train.seed=9", "model.ffn=64", "model.init_residual=false", "model.lambda_std=0.2"} {
+	for _, set := range []string{"tokenizer.path=" + other, "train.seed=9", "model.ffn=64", "model.init_residual=false",
+		"model.lambda_std=0.2"} {
 		key, _, _ := strings.Cut(set, "=")
-		if _, err := Run(context.Background(), nano(t, "diff", "train.steps=8", set), opt); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), key) {
+		if _, err := Run(context.Background(), nano(t, "diff", "train.steps=8", set), opt); !errors.Is(err,
+			ErrChanged) || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", set, err)
 		}
 		sameFiles(t, files(t, dir), before)

@@ -32,7 +32,8 @@ func TestResumeElsewhere(t *testing.T) {
 	stopAt(t, r, fp32, 3)
 	bf16, said := on(t, dir, cpu.BF16)
 	_, err := Run(context.Background(), r, bf16)
-	if !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "fp32") || !strings.Contains(err.Error(), "bf16") {
+	if !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "fp32") ||
+		!strings.Contains(err.Error(), "bf16") {
 		t.Fatalf("another precision: %v", err)
 	}
 	bf16.Inexact = true
@@ -66,7 +67,8 @@ func otherKernels(t *testing.T, r recipe.Recipe, opt Options) {
 		if device.IdentityOf(opt.Device) == own {
 			continue
 		}
-		if _, err := Run(context.Background(), r, opt); !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), name) {
+		if _, err := Run(context.Background(), r, opt); !errors.Is(err, ErrElsewhere) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("kernels %s after %s: %v", name, before, err)
 		}
 	}

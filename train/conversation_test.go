@@ -58,39 +58,48 @@ func TestWhatARunSays(t *testing.T) {
 		return err
 	}
 	expect("stopped", until(2, opt), "step 2 of 4: interrupted; run the same command again to continue")
-	expect("continued", until(3, opt, "train.steps=9", "name=other"), "step 3 of 9: interrupted; run the same command again to continue",
-		"changed: name: was nano-diff, is other", "changed: train.steps: was 4, is 9", "resuming from step 2 of 9 (DIR/checkpoints/step-00000002)")
+	expect("continued", until(3, opt, "train.steps=9", "name=other"),
+		"step 3 of 9: interrupted; run the same command again to continue", "changed: name: was nano-diff, is other",
+		"changed: train.steps: was 4, is 9", "resuming from step 2 of 9 (DIR/checkpoints/step-00000002)")
 	sets = recipeOf("train.steps=9", "name=other")
 	if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
 		t.Fatal(err)
 	}
 	expect("without its set", until(4, opt), "step 4 of 9: interrupted; run the same command again to continue",
-		"the token set of this run is not in DIR/data: building it again", "resuming from step 3 of 9 (DIR/checkpoints/step-00000003)")
+		"the token set of this run is not in DIR/data: building it again",
+		"resuming from step 3 of 9 (DIR/checkpoints/step-00000003)")
 	if err := os.Remove(filepath.Join(dir, "checkpoints", "step-00000004", "state.json")); err != nil {
 		t.Fatal(err)
 	}
 	expect("after damage", until(5, opt), "step 5 of 9: interrupted; run the same command again to continue",
 		"warning: damaged checkpoint DIR/checkpoints/step-00000004: state.json: the file is missing; looking at the one before",
-		"resuming from step 3 of 9 (DIR/checkpoints/step-00000003)", "a checkpoint after that step is kept as DIR/checkpoints/step-00000004.damaged-ID")
-	expect("changed", until(6, opt, "optim.lr=0.5", "data.held_out=0.25"), "train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
-		"  data.held_out: was 0.02, is 0.25\n  optim.lr: was 0.003, is 0.5\nuse another folder, the old values, or --force")
-	expect("fixed", until(6, opt, "optim.lr=0.5", "train.seed=5"), "train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
-		"  train.seed: was 1, is 5 (fixed when the run began)\n  optim.lr: was 0.003, is 0.5\nuse the old values, or another folder, with --from to begin with this model's weights")
+		"resuming from step 3 of 9 (DIR/checkpoints/step-00000003)",
+		"a checkpoint after that step is kept as DIR/checkpoints/step-00000004.damaged-ID")
+	expect("changed", until(6, opt, "optim.lr=0.5", "data.held_out=0.25"),
+		"train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
+			"  data.held_out: was 0.02, is 0.25\n  optim.lr: was 0.003, is 0.5\nuse another folder, the old values, or --force")
+	expect("fixed", until(6, opt, "optim.lr=0.5", "train.seed=5"),
+		"train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
+			"  train.seed: was 1, is 5 (fixed when the run began)\n  optim.lr: was 0.003, is 0.5\nuse the old values, or another folder, with --from to begin with this model's weights")
 	bf16, more := on(t, dir, cpu.BF16)
 	lines, more = more, lines
 	expect("elsewhere", until(6, bf16), "train: DIR/checkpoints/step-00000005: not to the bit from here: the run was computed by cpu, fp32, KERNELS; this is cpu, bf16, KERNELS\n"+
 		"use the same device and --precision, or --inexact to continue anyway")
 	bf16.Inexact = true
 	expect("inexact", until(6, bf16), "step 6 of 9: interrupted; run the same command again to continue",
-		"changed: computed by cpu, fp32, KERNELS, from step 5 by cpu, bf16, KERNELS: not to the bit", "resuming from step 5 of 9 (DIR/checkpoints/step-00000005)")
+		"changed: computed by cpu, fp32, KERNELS, from step 5 by cpu, bf16, KERNELS: not to the bit",
+		"resuming from step 5 of 9 (DIR/checkpoints/step-00000005)")
 	lines = more
 	opt.Inexact, opt.Force = true, true
-	expect("forced", until(7, opt, "train.seq_len=8"), "step 7 of 9: interrupted; run the same command again to continue", "changed: train.seq_len: was 16, is 8",
+	expect("forced", until(7, opt, "train.seq_len=8"),
+		"step 7 of 9: interrupted; run the same command again to continue", "changed: train.seq_len: was 16, is 8",
 		"changed: computed by cpu, bf16, KERNELS, from step 6 by cpu, fp32, KERNELS: not to the bit",
 		"the data begins again at its first row: data: position counts rows of 16 tokens, this loader has rows of 8: keep train.seq_len=16",
 		"resuming from step 6 of 9 (DIR/checkpoints/step-00000006)")
-	expect("finished", until(0, opt, "train.seq_len=8"), "<nil>", "resuming from step 7 of 9 (DIR/checkpoints/step-00000007)")
-	expect("again", until(0, opt, "train.seq_len=8"), "<nil>", "resuming from step 9 of 9 (DIR/checkpoints/step-00000009)")
+	expect("finished", until(0, opt, "train.seq_len=8"), "<nil>",
+		"resuming from step 7 of 9 (DIR/checkpoints/step-00000007)")
+	expect("again", until(0, opt, "train.seq_len=8"), "<nil>",
+		"resuming from step 9 of 9 (DIR/checkpoints/step-00000009)")
 }
 
 // What is said of sets that do not belong to a run: which hash is whose.
@@ -98,12 +107,14 @@ func TestForeignSetsInWords(t *testing.T) {
 	opt := options(t, t.TempDir())
 	mustRun(t, nano(t, "diff", "train.steps=1", "train.eval_batches=0"), opt)
 	set := filepath.Join(t.TempDir(), "set")
-	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), set, tokenizer.Bytes(), &Options{}); err != nil {
+	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), set, tokenizer.Bytes(),
+		&Options{}); err != nil {
 		t.Fatal(err)
 	}
 	own, other := hashOf(t, filepath.Join(opt.Dir, "data")), hashOf(t, set)
 	_, err := OpenRows(opt.Dir, set, data.Train, nil)
-	if want := fmt.Sprintf("data: %s: not the token set of this run: its hash is %.12q, the run's %.12q", set, other, own); err == nil || err.Error() != want {
+	if want := fmt.Sprintf("data: %s: not the token set of this run: its hash is %.12q, the run's %.12q", set, other,
+		own); err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 	tok, err := MakeTokenizer(t.Context(), nano(t, "diff", "tokenizer.path=", "tokenizer.vocab=258"), &Options{})
@@ -116,13 +127,15 @@ func TestForeignSetsInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Run(t.Context(), nano(t, "diff", "data.sources="+set, "tokenizer.path="+path), options(t, t.TempDir()))
-	if want := fmt.Sprintf("data: %s: built with the tokenizer %.12s, %s is %.12s: name the one it was built with", set, tokenizer.Bytes().Hash(), path, tok.Hash()); err == nil || err.Error() != want {
+	if want := fmt.Sprintf("data: %s: built with the tokenizer %.12s, %s is %.12s: name the one it was built with", set,
+		tokenizer.Bytes().Hash(), path, tok.Hash()); err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 	said, lines := on(t, t.TempDir(), cpu.FP32)
 	mustRun(t, nano(t, "diff", "train.steps=1", "train.eval_batches=0", "data.sources="+set), said)
 	m, err := data.ReadManifest(set)
-	if want := fmt.Sprintf("token set %s: %d tokens; what it holds out and its weights are its own\n", set, m.Tokens); err != nil || lines.String() != want {
+	if want := fmt.Sprintf("token set %s: %d tokens; what it holds out and its weights are its own\n", set,
+		m.Tokens); err != nil || lines.String() != want {
 		t.Errorf("said %q, want %q, %v", lines, want, err)
 	}
 }
@@ -149,7 +162,8 @@ func TestRowsHaveTheModelsNumbers(t *testing.T) {
 		}
 		list, low, high := m.LambdaRange(nil)
 		if !slices.Equal(row.Lambda, list) || row.LambdaMin != low || row.LambdaMax != high || len(list) == 0 {
-			t.Errorf("step %d: λ %v from %g to %g, want %v from %g to %g", step, row.Lambda, row.LambdaMin, row.LambdaMax, list, low, high)
+			t.Errorf("step %d: λ %v from %g to %g, want %v from %g to %g", step, row.Lambda, row.LambdaMin,
+				row.LambdaMax, list, low, high)
 		}
 		return nil
 	}

@@ -13,7 +13,8 @@ import (
 // curve trains 200 small steps and gives their rows.
 func curve(t *testing.T, d device.Device, arch string, set ...string) (rows []Row) {
 	t.Helper()
-	r := nano(t, arch, append([]string{"train.steps=200", "train.batch=8", "train.seq_len=32", "train.save_every=0", "train.eval_every=0"}, set...)...)
+	r := nano(t, arch, append([]string{"train.steps=200", "train.batch=8", "train.seq_len=32", "train.save_every=0",
+		"train.eval_every=0"}, set...)...)
 	mustRun(t, r, Options{Dir: t.TempDir(), Device: d, Report: func(row Row) { rows = append(rows, row) }})
 	return rows
 }
@@ -46,11 +47,13 @@ func TestCurve(t *testing.T) {
 func TestResumeOnGPU(t *testing.T) {
 	gpu := cudatest.Open(t)
 	for _, a := range layer.Archs() {
-		r := nano(t, a.Name, "train.steps=12", "train.batch=4", "train.micro_batch=2", "train.eval_every=4", "train.save_every=0")
+		r := nano(t, a.Name, "train.steps=12", "train.batch=4", "train.micro_batch=2", "train.eval_every=4",
+			"train.save_every=0")
 		whole, broken := Options{Dir: t.TempDir(), Device: gpu}, Options{Dir: t.TempDir(), Device: gpu}
 		mustRun(t, r, whole)
 		stopAt(t, r, broken, 5)
 		mustRun(t, r, broken)
-		sameFiles(t, files(t, broken.Dir+"/checkpoints/step-00000012"), files(t, whole.Dir+"/checkpoints/step-00000012"))
+		sameFiles(t, files(t, broken.Dir+"/checkpoints/step-00000012"),
+			files(t, whole.Dir+"/checkpoints/step-00000012"))
 	}
 }

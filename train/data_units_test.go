@@ -23,7 +23,8 @@ func TestSharesOfARecipe(t *testing.T) {
 		src  []recipe.Source
 		want []data.Share
 	}{
-		{recipe.Paths("a", "b"), nil}, {[]recipe.Source{{Path: "a", Weight: 2}, {Path: "b", Weight: 3, Epochs: 4}}, []data.Share{{Weight: 2}, {Weight: 3, Epochs: 4}}},
+		{recipe.Paths("a", "b"), nil}, {[]recipe.Source{{Path: "a", Weight: 2}, {Path: "b", Weight: 3, Epochs: 4}},
+			[]data.Share{{Weight: 2}, {Weight: 3, Epochs: 4}}},
 		{[]recipe.Source{{Path: "a", Epochs: 1.5}}, []data.Share{{Weight: 1, Epochs: 1.5}}},
 	} {
 		if got := shares(recipe.Recipe{Data: recipe.Data{Sources: x.src}}); !reflect.DeepEqual(got, x.want) {
@@ -41,10 +42,12 @@ func TestSharesOfASet(t *testing.T) {
 		epochs float64 // of the recipe
 		want   float64 // below 0: refused
 	}{
-		{twice, false, 0, 2}, {twice, false, 3, 3}, {twice, true, 0, 0}, {twice, true, 3, 3}, {nil, false, 0, 0}, {nil, false, 3, -1}, {nil, true, 0, 0},
+		{twice, false, 0, 2}, {twice, false, 3, 3}, {twice, true, 0, 0}, {twice, true, 3, 3}, {nil, false, 0, 0},
+		{nil, false, 3, -1}, {nil, true, 0, 0},
 	} {
 		dir := filepath.Join(t.TempDir(), "set")
-		if _, err := data.Build(t.Context(), dir, []data.Source{src}, tokenizer.Bytes(), data.BuildOptions{Shares: x.built}); err != nil {
+		if _, err := data.Build(t.Context(), dir, []data.Source{src}, tokenizer.Bytes(),
+			data.BuildOptions{Shares: x.built}); err != nil {
 			t.Fatal(err)
 		}
 		set, err := data.OpenSet(dir, true)
@@ -71,7 +74,8 @@ func TestSharesOfASet(t *testing.T) {
 func TestRowsAreEnough(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "set")
 	src := listed{texts: []string{strings.Repeat("a", 99)}} // 100 tokens with its end
-	if _, err := data.Build(context.Background(), dir, []data.Source{src}, tokenizer.Bytes(), data.BuildOptions{Shares: []data.Share{{Weight: 1, Epochs: 2}}}); err != nil {
+	if _, err := data.Build(context.Background(), dir, []data.Source{src}, tokenizer.Bytes(),
+		data.BuildOptions{Shares: []data.Share{{Weight: 1, Epochs: 2}}}); err != nil {
 		t.Fatal(err)
 	}
 	set, err := data.OpenSet(dir, true)
@@ -88,7 +92,8 @@ func TestRowsAreEnough(t *testing.T) {
 		epochs            float64
 		want              string
 	}{
-		{100, 1, 1, 0, ""}, {101, 1, 1, 0, "has 100 tokens to train on, one row has train.seq_len = 101"}, {10, 10, 2, 2, ""}, {10, 11, 2, 2, "set train.steps=10"}, {10, 21, 1, 2, "set train.steps=20"},
+		{100, 1, 1, 0, ""}, {101, 1, 1, 0, "has 100 tokens to train on, one row has train.seq_len = 101"},
+		{10, 10, 2, 2, ""}, {10, 11, 2, 2, "set train.steps=10"}, {10, 21, 1, 2, "set train.steps=20"},
 		{50, 1, 1, 0.5, ""}, {51, 1, 1, 0.5, "less than one row"}, {100, 1000, 8, 0, ""},
 	} {
 		r := recipe.Recipe{Train: recipe.Train{SeqLen: x.seq, Steps: x.steps, Batch: x.batch}}
@@ -100,7 +105,8 @@ func TestRowsAreEnough(t *testing.T) {
 		}
 		err := checkRows(sp, loader(sp, r, x.batch, 1), r)
 		var source *data.SourceError
-		if (err == nil) != (x.want == "") || err != nil && (!errors.As(err, &source) || !strings.Contains(err.Error(), x.want)) {
+		if (err == nil) != (x.want == "") || err != nil &&
+			(!errors.As(err, &source) || !strings.Contains(err.Error(), x.want)) {
 			t.Errorf("%+v: %v", x, err)
 		}
 	}
@@ -114,7 +120,8 @@ func TestTokenizerFits(t *testing.T) {
 		r := nano(t, "diff")
 		r.Model.Vocab = vocab
 		err := fits(tok, r)
-		want := fmt.Sprintf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", n, vocab, (n+63)/64*64)
+		want := fmt.Sprintf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", n,
+			vocab, (n+63)/64*64)
 		if (err == nil) != good || err != nil && err.Error() != want {
 			t.Errorf("%d ids in a vocabulary of %d: %v", n, vocab, err)
 		}
@@ -132,8 +139,10 @@ func TestMemoryByHand(t *testing.T) {
 		l       Layout
 		want    int64
 	}{
-		{full, false, Layout{}, n * (4 + 4 + 8)}, {full, true, Layout{}, n * (4 + 4 + 4 + 8)}, {mixed, false, Layout{}, n * (2 + 4 + 2 + 8)}, {mixed, true, Layout{}, n * (2 + 4 + 2 + 8)},
-		{full, false, Layout{Data: 4, Shard: true}, n*8 + n*8/4}, {mixed, false, Layout{Data: 4, Shard: true}, n*6 + n*10/4}, {full, false, Layout{Data: 4}, n * 16},
+		{full, false, Layout{}, n * (4 + 4 + 8)}, {full, true, Layout{}, n * (4 + 4 + 4 + 8)},
+		{mixed, false, Layout{}, n * (2 + 4 + 2 + 8)}, {mixed, true, Layout{}, n * (2 + 4 + 2 + 8)},
+		{full, false, Layout{Data: 4, Shard: true}, n*8 + n*8/4},
+		{mixed, false, Layout{Data: 4, Shard: true}, n*6 + n*10/4}, {full, false, Layout{Data: 4}, n * 16},
 	} {
 		r.Optim.RoundBF16 = x.rounded
 		m := MemoryOf(r, x.t, x.l)
@@ -150,7 +159,8 @@ func TestMemoryByHand(t *testing.T) {
 
 // A recipe's pattern is the tokenizer's, and so are its size and its end of text.
 func TestTokenizerOfARecipe(t *testing.T) {
-	for name, text := range map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2} {
+	for name, text := range map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2,
+		"qwen2": tokenizer.PatternQwen2} {
 		r := nano(t, "diff", "tokenizer.path=", "tokenizer.vocab=259", "tokenizer.docs=5", "tokenizer.pattern="+name)
 		stages := map[string]int64{}
 		tok, err := MakeTokenizer(t.Context(), r, &Options{Progress: func(stage string, done, total int64) {

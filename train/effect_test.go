@@ -28,16 +28,21 @@ var effects = map[string]string{
 	"train.keep_last": "", "train.strict_save": "", "train.recompute": "", "train.micro_batch": "",
 	"model.lambda_form": "", "model.pairing": "", "model.rope_scaling": "", // not of this architecture, or only for long contexts
 
-	"model.arch": "diff2", "model.vocab": "300", "model.context": "", "model.layers": "1", "model.dim": "16", "model.heads": "4",
-	"model.kv_heads": "1", "model.head_dim": "4", "model.ffn": "64", "model.tie_embeddings": "false", "model.attention_bias": "true",
-	"model.rope_theta": "50", "model.rope_interleaved": "false", "model.norm_eps": "0.1", "model.head_norm": "plain",
-	"model.head_norm_eps": "0.1", "model.lambda_init": "constant", "model.lambda_const": "0.3", "model.lambda_std": "0.3",
+	"model.arch": "diff2", "model.vocab": "300", "model.context": "", "model.layers": "1", "model.dim": "16",
+	"model.heads":    "4",
+	"model.kv_heads": "1", "model.head_dim": "4", "model.ffn": "64", "model.tie_embeddings": "false",
+	"model.attention_bias": "true",
+	"model.rope_theta":     "50", "model.rope_interleaved": "false", "model.norm_eps": "0.1", "model.head_norm": "plain",
+	"model.head_norm_eps": "0.1", "model.lambda_init": "constant", "model.lambda_const": "0.3",
+	"model.lambda_std":    "0.3",
 	"model.init_residual": "false",
-	"data.sources":        "synthetic:docs=20,len=128,seed=2", "data.held_out": "0.4", "data.held_out_by": "documents", "data.max_tokens": "900",
-	"data.isolate": "true", "data.order": "stream",
+	"data.sources":        "synthetic:docs=20,len=128,seed=2", "data.held_out": "0.4", "data.held_out_by": "documents",
+	"data.max_tokens": "900",
+	"data.isolate":    "true", "data.order": "stream",
 	"train.seed": "2", "train.steps": "4", "train.batch": "4", "train.seq_len": "32",
 	"optim.lr": "0.01", "optim.beta1": "0.5", "optim.beta2": "0.5", "optim.eps": "0.1", "optim.weight_decay": "0.5",
-	"optim.decay_embeddings": "true", "optim.clip": "0.01", "optim.schedule": "constant", "optim.warmup": "2", "optim.final_lr": "0.9",
+	"optim.decay_embeddings": "true", "optim.clip": "0.01", "optim.schedule": "constant", "optim.warmup": "2",
+	"optim.final_lr":     "0.9",
 	"optim.bf16_weights": "true",
 }
 
@@ -48,7 +53,8 @@ func TestEverySettingHasItsEffect(t *testing.T) {
 	defer d.Close()
 	set := filepath.Join(t.TempDir(), "data")
 	learn := func(sets ...string) []byte {
-		sets = append([]string{"train.steps=3", "optim.warmup=1", "train.eval_batches=0", "train.save_every=0", "data.sources=synthetic:docs=20,len=128", "train.seq_len=48"}, sets...)
+		sets = append([]string{"train.steps=3", "optim.warmup=1", "train.eval_batches=0", "train.save_every=0",
+			"data.sources=synthetic:docs=20,len=128", "train.seq_len=48"}, sets...)
 		dir := t.TempDir()
 		r := nano(t, "diff", sets...)
 		mustRun(t, r, Options{Dir: dir, Data: set, Device: d})
@@ -71,10 +77,12 @@ func TestEverySettingHasItsEffect(t *testing.T) {
 			t.Errorf("%s makes no difference", sets)
 		}
 	}
-	if got := learn("model.lambda_const=0.3", "model.lambda_init=constant"); bytes.Equal(got, learn("model.lambda_init=constant")) {
+	if got := learn("model.lambda_const=0.3", "model.lambda_init=constant"); bytes.Equal(got,
+		learn("model.lambda_init=constant")) {
 		t.Error("model.lambda_const makes no difference to a constant")
 	}
-	same := learn("name=other", "train.log_every=1", "train.eval_every=1", "train.eval_batches=2", "train.save_every=1", "train.keep_last=5", "train.strict_save=true")
+	same := learn("name=other", "train.log_every=1", "train.eval_every=1", "train.eval_batches=2", "train.save_every=1",
+		"train.keep_last=5", "train.strict_save=true")
 	if !bytes.Equal(same, want) {
 		t.Error("what is written decides what is learnt")
 	}
@@ -88,7 +96,8 @@ func TestResultIsTheLastRow(t *testing.T) {
 	r := nano(t, "diff", "train.steps=5", "data.held_out=0.2")
 	for range 2 {
 		res := mustRun(t, r, opt)
-		if want := (Result{Steps: 5, Loss: last.Loss, Valid: last.Valid, Resumed: res.Resumed}); res != want || res.Loss == last.LossEMA {
+		if want := (Result{Steps: 5, Loss: last.Loss, Valid: last.Valid, Resumed: res.Resumed}); res != want ||
+			res.Loss == last.LossEMA {
 			t.Errorf("%+v, the last row says %+v", res, want)
 		}
 	}
@@ -101,7 +110,8 @@ func TestResultIsTheLastRow(t *testing.T) {
 		}
 	}
 	res, err := Run(ctx, r, short)
-	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "step 2 of 5") || res != (Result{Steps: 2, Loss: last.Loss}) {
+	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "step 2 of 5") ||
+		res != (Result{Steps: 2, Loss: last.Loss}) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -150,7 +160,8 @@ func TestCrashSaysLossAndNorm(t *testing.T) {
 	if _, err := fmt.Sscan(left.Loss, &got); err != nil || !(math.Abs(got-loss) <= 1e-2) {
 		t.Errorf("the loss was %s, want %g", left.Loss, loss)
 	}
-	if want := "step 1: loss or gradient is not finite (loss " + left.Loss + ", gradient norm +Inf)"; !strings.Contains(err.Error(), want) {
+	if want := "step 1: loss or gradient is not finite (loss " + left.Loss +
+		", gradient norm +Inf)"; !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
@@ -173,7 +184,8 @@ func TestRowsBeforeTheFirstCheckpoint(t *testing.T) {
 	for _, x := range []struct {
 		path, at string // what the recipe names; where a tokenizer lies
 		want     *tokenizer.Tokenizer
-	}{{"bytes", "", tokenizer.Bytes()}, {other, other, own}, {"", "tokenizer.json", own}, {"", "", nil}, {other + "x", "", nil}} {
+	}{{"bytes", "", tokenizer.Bytes()}, {other, other, own}, {"", "tokenizer.json", own}, {"", "", nil},
+		{other + "x", "", nil}} {
 		dir := t.TempDir()
 		r := nano(t, "diff", "tokenizer.vocab=258", "tokenizer.path="+x.path)
 		if err := vfs.WriteFile(vfs.OS{}, filepath.Join(dir, "recipe.json"), r.JSON()); err != nil {

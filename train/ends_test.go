@@ -49,7 +49,8 @@ func TestLastCheckpointOnAFullDisk(t *testing.T) {
 			r.Train.StrictSave = x.strict
 			_, err := Run(ctx, r, opt)
 			cancel()
-			if (err != nil) != x.fails || x.fails && !errors.Is(err, checkpoint.ErrNoSpace) || errors.Is(err, ErrInterrupted) {
+			if (err != nil) != x.fails || x.fails && !errors.Is(err, checkpoint.ErrNoSpace) ||
+				errors.Is(err, ErrInterrupted) {
 				t.Errorf("%s, beside %v: %v", name, beside, err)
 			}
 			if again := strings.Contains(said.String(), "not written, trying again at the next one"); again == x.fails {
@@ -96,11 +97,12 @@ func TestFollowersWait(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	elsewhere := t.TempDir()
-	_, err := runRanks(t, nano(t, "diff", "train.batch=4", "train.steps=2"), t.TempDir(), 2, false, func(rank int, opt *Options, _ *recipe.Recipe) {
-		if rank == 1 {
-			opt.Dir = elsewhere
-		}
-	})
+	_, err := runRanks(t, nano(t, "diff", "train.batch=4", "train.steps=2"), t.TempDir(), 2, false,
+		func(rank int, opt *Options, _ *recipe.Recipe) {
+			if rank == 1 {
+				opt.Dir = elsewhere
+			}
+		})
 	if err == nil || !strings.Contains(err.Error(), "all ranks must see one run folder, "+elsewhere) {
 		t.Errorf("another folder: %v", err)
 	}
@@ -117,7 +119,8 @@ func TestSharedTokenizer(t *testing.T) {
 	var hashes []string
 	for i := range 2 {
 		trained := false
-		opt := Options{Dir: t.TempDir(), Tokenizer: shared, fs: vfs.OS{}, Progress: func(string, int64, int64) { trained = true }}
+		opt := Options{Dir: t.TempDir(), Tokenizer: shared, fs: vfs.OS{},
+			Progress: func(string, int64, int64) { trained = true }}
 		tok, err := prepareTokenizer(t.Context(), r, &opt)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,8 @@ func TestRowsInWords(t *testing.T) {
 		r.Train.Steps = steps
 		err := checkRows(sp, loader(sp, r, r.Train.Batch, 1), r)
 		want := fmt.Sprintf("data: source mixture: %d steps of %d rows are %d rows, and the epochs allow %d:\n  %s: %d tokens × 2 epochs = %d rows of %d\n  %s: %d tokens × 0.5 epochs = %d rows of %d\nset train.steps=%d, or allow more epochs",
-			steps, r.Train.Batch, steps*r.Train.Batch, rowsA+rowsB, a.Name, a.Tokens, rowsA, T, b.Name, b.Tokens, rowsB, T, fits)
+			steps, r.Train.Batch, steps*r.Train.Batch, rowsA+rowsB, a.Name, a.Tokens, rowsA, T, b.Name, b.Tokens,
+			rowsB, T, fits)
 		if (err == nil) != (steps == fits) || err != nil && err.Error() != want {
 			t.Errorf("%d steps: %v\nwant %s", steps, err, want)
 		}

@@ -34,7 +34,8 @@ func TestResumeKeepsWhatItCannotRead(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := Run(context.Background(), r, denied); !errors.Is(err, checkpoint.ErrUnreadable) || !strings.Contains(err.Error(), newest) {
+	if _, err := Run(context.Background(), r, denied); !errors.Is(err, checkpoint.ErrUnreadable) ||
+		!strings.Contains(err.Error(), newest) {
 		t.Errorf("unreadable: %v", err)
 	}
 	sameFiles(t, files(t, newest), before)
@@ -45,7 +46,8 @@ func TestResumeKeepsWhatItCannotRead(t *testing.T) {
 	if err := os.WriteFile(manifest, []byte(later), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(context.Background(), r, opt); !errors.Is(err, checkpoint.ErrNewer) || !strings.Contains(err.Error(), newest) {
+	if _, err := Run(context.Background(), r, opt); !errors.Is(err, checkpoint.ErrNewer) ||
+		!strings.Contains(err.Error(), newest) {
 		t.Errorf("newer: %v", err)
 	}
 	if b, err := os.ReadFile(manifest); err != nil || string(b) != later {
@@ -58,7 +60,8 @@ func TestResumeKeepsWhatItCannotRead(t *testing.T) {
 	if res := mustRun(t, r, opt); res.Resumed != 7 {
 		t.Errorf("resumed from %d, want 7", res.Resumed)
 	}
-	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000012")), files(t, filepath.Join(whole, "checkpoints", "step-00000012")))
+	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000012")),
+		files(t, filepath.Join(whole, "checkpoints", "step-00000012")))
 }
 
 // A damaged checkpoint that a resume walks past is renamed, with every byte, and not deleted.
@@ -85,11 +88,13 @@ func TestResumeSetsDamageAside(t *testing.T) {
 // What a killed process left is swept at the next start, and nothing else: not a folder of the user's, not another's.
 func TestStaleTemporariesAreSwept(t *testing.T) {
 	dir := t.TempDir()
-	rubbish := []string{"data.tmp-123/shard", "recipe.json.tmp-9", "tokenizer.json.tmp-77", "tokenizer.json.origin.tmp-5"}
+	rubbish := []string{"data.tmp-123/shard", "recipe.json.tmp-9", "tokenizer.json.tmp-77",
+		"tokenizer.json.origin.tmp-5"}
 	mine := []string{"data-of-mine/x", "notes.tmp-1", "recipe.json.bak", "my-data.tmp-1"}
 	for _, name := range append(rubbish, mine...) {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("x"), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte("x"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +117,8 @@ func TestNoFileIsWrittenThroughALink(t *testing.T) {
 	for _, name := range []string{"LOCK", "metrics.jsonl", "recipe.json", "recipe.json.tmp", "checkpoints/latest"} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(thesis, []byte("years of work"), 0o644), os.MkdirAll(filepath.Dir(path), 0o755)); err != nil {
+		if err := errors.Join(os.WriteFile(thesis, []byte("years of work"), 0o644),
+			os.MkdirAll(filepath.Dir(path), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		vfstest.Symlink(t, thesis, path)
@@ -160,14 +166,16 @@ func shortened(t *testing.T, path string, which func(names []string) string) []b
 // Tensor files that are not what they should be although their hashes are right: bad input, which no restart mends.
 func TestDamagedBeforeHashing(t *testing.T) {
 	r := nano(t, "diff", "train.steps=2", "train.save_every=0")
-	first, last := func(names []string) string { return names[0] }, func(names []string) string { return names[len(names)-1] }
+	first, last := func(names []string) string { return names[0] },
+		func(names []string) string { return names[len(names)-1] }
 	for _, c := range []struct {
 		name  string
 		which func([]string) string // is shortened; nil: the file is cut
 		want  string
 	}{
 		{"model.safetensors", nil, "model.safetensors"}, {"optimizer.safetensors", nil, "optimizer.safetensors"},
-		{"model.safetensors", first, ""}, {"optimizer.safetensors", first, `tensor "m/`}, {"optimizer.safetensors", last, `tensor "v/`},
+		{"model.safetensors", first, ""}, {"optimizer.safetensors", first, `tensor "m/`},
+		{"optimizer.safetensors", last, `tensor "v/`},
 	} {
 		opt := options(t, t.TempDir())
 		mustRun(t, r, opt)
@@ -193,7 +201,8 @@ func TestDamagedBeforeHashing(t *testing.T) {
 		}
 		longer := r
 		longer.Train.Steps = 3
-		if _, err := Run(context.Background(), longer, opt); !errors.Is(err, checkpoint.ErrDamaged) || !strings.Contains(err.Error(), c.want) {
+		if _, err := Run(context.Background(), longer, opt); !errors.Is(err, checkpoint.ErrDamaged) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}

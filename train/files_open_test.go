@@ -19,7 +19,8 @@ func TestFilesAreClosed(t *testing.T) {
 	longer := r
 	longer.Train.Steps = 2
 	set := filepath.Join(t.TempDir(), "set")
-	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), set, tokenizer.Bytes(), &Options{}); err != nil {
+	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), set, tokenizer.Bytes(),
+		&Options{}); err != nil {
 		t.Fatal(err)
 	}
 	small := nano(t, "diff", "data.sources="+set)

@@ -118,8 +118,10 @@ func TestLastStepIsWrittenOnce(t *testing.T) {
 		after                  time.Duration
 		want                   []int
 	}{
-		{1, false, false, false, 0, []int{1}}, {1, true, false, false, 0, []int{1}}, {1, true, false, true, 0, []int{1}}, {1, true, true, false, 0, nil},
-		{1, true, true, true, 0, []int{1}}, {1, true, true, false, time.Nanosecond, []int{1}}, {1, true, true, true, time.Nanosecond, []int{1}},
+		{1, false, false, false, 0, []int{1}}, {1, true, false, false, 0, []int{1}},
+		{1, true, false, true, 0, []int{1}}, {1, true, true, false, 0, nil},
+		{1, true, true, true, 0, []int{1}}, {1, true, true, false, time.Nanosecond, []int{1}},
+		{1, true, true, true, time.Nanosecond, []int{1}},
 		{0, false, false, false, 0, []int{0}}, {0, true, false, true, 0, []int{0}}, // the weights to begin with
 	} {
 		var saved []int
@@ -138,7 +140,8 @@ func TestLastStepIsWrittenOnce(t *testing.T) {
 				x.want = nil
 			}
 			saved = nil
-			_, err := Run(t.Context(), nano(t, "diff", fmt.Sprint("train.steps=", x.steps), "train.save_every=0", "train.eval_batches=0"), o)
+			_, err := Run(t.Context(), nano(t, "diff", fmt.Sprint("train.steps=", x.steps), "train.save_every=0",
+				"train.eval_batches=0"), o)
 			if errors.Is(err, failure) != x.fails || !slices.Equal(saved, x.want) {
 				t.Errorf("%+v, call %d: wrote %v, want %v; %v", x, call+1, saved, x.want, err)
 			}

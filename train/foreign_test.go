@@ -27,8 +27,10 @@ func TestForeignFiles(t *testing.T) {
 		{"tokenizer of the user", map[string]string{"tokenizer.json": "{}"}, true, "tokenizer.json"},
 		{"tokenizer that the run does not write", map[string]string{"tokenizer.json": "{}"}, false, ""},
 		{"this recipe", map[string]string{"recipe.json": string(r.JSON())}, false, ""},
-		{"stopped before its first checkpoint", map[string]string{"recipe.json": string(trained.JSON()), "metrics.jsonl": ""}, false, ""},
-		{"begun by an older version", map[string]string{"recipe.json": `{"train": {"steps": 9}}`, flock.Name: ""}, false, ""},
+		{"stopped before its first checkpoint",
+			map[string]string{"recipe.json": string(trained.JSON()), "metrics.jsonl": ""}, false, ""},
+		{"begun by an older version", map[string]string{"recipe.json": `{"train": {"steps": 9}}`, flock.Name: ""},
+			false, ""},
 		{"notes", map[string]string{"log.txt": "mine"}, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

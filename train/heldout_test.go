@@ -85,8 +85,10 @@ func splitOf(t *testing.T, set *data.Set, name string) *data.Split {
 
 // The reported held-out loss is that of the held-out split, with and without isolation, whatever the run's seed.
 func TestHeldOutLoss(t *testing.T) {
-	for _, sets := range [][]string{{"data.isolate=false"}, {"data.isolate=true"}, {"data.isolate=true", "train.seed=9"}} {
-		r := nano(t, "diff", append([]string{"train.steps=3", "train.eval_batches=6", "train.micro_batch=1", "data.sources=synthetic:docs=90,len=128", "train.seq_len=64", "data.held_out=0.3"}, sets...)...)
+	for _, sets := range [][]string{{"data.isolate=false"}, {"data.isolate=true"},
+		{"data.isolate=true", "train.seed=9"}} {
+		r := nano(t, "diff", append([]string{"train.steps=3", "train.eval_batches=6", "train.micro_batch=1",
+			"data.sources=synthetic:docs=90,len=128", "train.seq_len=64", "data.held_out=0.3"}, sets...)...)
 		res, m, set := trained(t, r)
 		want, _ := meanLoss(t, m, splitOf(t, set, data.Valid), r)
 		other, _ := meanLoss(t, m, splitOf(t, set, data.Train), r)
@@ -115,7 +117,8 @@ func TestHeldOutSkipsWhatHasNoTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "set")
-	if _, err := data.Build(context.Background(), dir, []data.Source{src}, endless{tokenizer.Bytes()}, data.BuildOptions{}); err != nil {
+	if _, err := data.Build(context.Background(), dir, []data.Source{src}, endless{tokenizer.Bytes()},
+		data.BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	set, err := data.OpenSet(dir, true)
@@ -149,7 +152,8 @@ func TestHeldOutSkipsWhatHasNoTarget(t *testing.T) {
 func TestIsolationInTraining(t *testing.T) {
 	var losses []float64
 	for _, set := range []string{"data.isolate=true", "data.isolate=false"} {
-		r := nano(t, "diff", "train.steps=1", "train.batch=4", "data.sources=synthetic:docs=90,len=128", "train.seq_len=64", set)
+		r := nano(t, "diff", "train.steps=1", "train.batch=4", "data.sources=synthetic:docs=90,len=128",
+			"train.seq_len=64", set)
 		opt := options(t, t.TempDir())
 		opt.Report = func(row Row) { losses = append(losses, row.Loss) }
 		mustRun(t, r, opt)
@@ -200,7 +204,8 @@ func TestForeignTokenSet(t *testing.T) {
 	if !strings.Contains(said, "building it again") {
 		t.Errorf("said %q", said)
 	}
-	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000008")), files(t, filepath.Join(whole, "checkpoints", "step-00000008")))
+	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000008")),
+		files(t, filepath.Join(whole, "checkpoints", "step-00000008")))
 }
 
 // keep_last is how many checkpoints are left.

@@ -33,7 +33,8 @@ type job struct {
 
 func newJob(t *testing.T) *job {
 	r := nano(t, "diff", "train.steps=6", "train.save_every=2", "train.keep_last=1", "train.eval_every=3",
-		"data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "tokenizer.path=", "tokenizer.vocab=270", "tokenizer.docs=2", "model.vocab=320")
+		"data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "tokenizer.path=", "tokenizer.vocab=270",
+		"tokenizer.docs=2", "model.vocab=320")
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o755); err != nil { // the lock is the kernel's, on a folder of its own
 		t.Fatal(err)
@@ -65,7 +66,8 @@ func (j *job) do(fsys vfs.FS) error {
 	if err != nil {
 		return err
 	}
-	e := &hf.Export{Config: s.Recipe.Model, Values: s.Weights.Float32s, FS: fsys, Files: map[string][]byte{"tokenizer.json": tok}}
+	e := &hf.Export{Config: s.Recipe.Model, Values: s.Weights.Float32s, FS: fsys,
+		Files: map[string][]byte{"tokenizer.json": tok}}
 	return e.Write(j.out, true)
 }
 
@@ -118,7 +120,8 @@ func (x *injection) resumes(t *testing.T, m *vfstest.Mem, when string) {
 	got := x.result(m)
 	for _, name := range slices.Sorted(maps.Keys(x.want)) {
 		if !bytes.Equal(got[name], x.want[name]) {
-			t.Errorf("%s: then %s has %d bytes that are not the %d of an undisturbed run", when, name, len(got[name]), len(x.want[name]))
+			t.Errorf("%s: then %s has %d bytes that are not the %d of an undisturbed run", when, name, len(got[name]),
+				len(x.want[name]))
 		}
 		delete(got, name)
 	}
@@ -196,7 +199,8 @@ func TestFaultsOfAWholeRun(t *testing.T) {
 	x := &injection{job: newJob(t)}
 	m := x.mem(t)
 	var ops []vfstest.Op
-	if err := x.do(&vfstest.Faulty{FS: m, Hook: func(op vfstest.Op) error { ops = append(ops, op); return nil }}); err != nil {
+	if err := x.do(&vfstest.Faulty{FS: m,
+		Hook: func(op vfstest.Op) error { ops = append(ops, op); return nil }}); err != nil {
 		t.Fatal(err)
 	}
 	x.want = x.result(m)

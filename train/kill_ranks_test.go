@@ -53,7 +53,8 @@ func init() { children[killRanks] = victimRank }
 
 // stageSets of a stage: every step is saved.
 func stageSets(steps int) []string {
-	return []string{"train.batch=12", "train.micro_batch=3", "train.save_every=1", "optim.schedule=constant", fmt.Sprint("train.steps=", steps)}
+	return []string{"train.batch=12", "train.micro_batch=3", "train.save_every=1", "optim.schedule=constant",
+		fmt.Sprint("train.steps=", steps)}
 }
 
 // victimRank trains as one rank of an MPI job, as a layout that the environment names.
@@ -68,7 +69,8 @@ func victimRank(spec string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("pid-", l.Rank)), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("pid-", l.Rank)), []byte(strconv.Itoa(os.Getpid())),
+		0o644); err != nil {
 		return err
 	}
 	d := cpu.New(cpu.Options{Threads: 1, Precision: cpu.FP32})
@@ -79,7 +81,8 @@ func victimRank(spec string) error {
 		if err != nil {
 			return err
 		}
-		if job, err = dist.Join(context.Background(), l, dist.Options{Via: c, OnLost: func(error) { os.Exit(75) }}); err != nil {
+		if job, err = dist.Join(context.Background(), l,
+			dist.Options{Via: c, OnLost: func(error) { os.Exit(75) }}); err != nil {
 			return err
 		}
 		opt.Ranks = jobRanks{job.Watch(c), job}
@@ -99,8 +102,8 @@ func victimRank(spec string) error {
 // startStage runs a stage under mpirun.
 func startStage(t *testing.T, dir string, stage int) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "btl_vader_single_copy_mechanism", "none",
-		"-np", fmt.Sprint(stages[stage].n), os.Args[0])
+	cmd := exec.Command("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca",
+		"btl_vader_single_copy_mechanism", "none", "-np", fmt.Sprint(stages[stage].n), os.Args[0])
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d", killRanks, dir, stage))
 	return cmd
 }
@@ -150,7 +153,8 @@ func TestKillRanks(t *testing.T) {
 		t.Errorf("the run ended after %d of %d kills", killed, kills)
 	}
 	last := fmt.Sprintf("step-%08d", endOf(len(stages)-1))
-	got, want := files(t, filepath.Join(dir, "run", "checkpoints", last)), files(t, filepath.Join(whole, "run", "checkpoints", last))
+	got, want := files(t, filepath.Join(dir, "run", "checkpoints", last)),
+		files(t, filepath.Join(whole, "run", "checkpoints", last))
 	sameFiles(t, got, want)
 }
 
@@ -191,7 +195,8 @@ func alive(dir string, n int) (count int) {
 		if err != nil {
 			continue
 		}
-		if name, err := os.Readlink("/proc/" + string(b) + "/exe"); err == nil && filepath.Base(name) == filepath.Base(os.Args[0]) {
+		if name, err := os.Readlink("/proc/" + string(b) + "/exe"); err == nil &&
+			filepath.Base(name) == filepath.Base(os.Args[0]) {
 			count++
 		}
 	}
@@ -215,7 +220,8 @@ func killOne(t *testing.T, g *rand.Rand, dir string, n, steps int, hit map[int]i
 		return 0
 	}
 	// A process of an earlier start has ended; its number may be another's by now.
-	if name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil || filepath.Base(name) != filepath.Base(os.Args[0]) || pid == os.Getpid() {
+	if name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil ||
+		filepath.Base(name) != filepath.Base(os.Args[0]) || pid == os.Getpid() {
 		return 0
 	}
 	if syscall.Kill(pid, syscall.SIGKILL) != nil {

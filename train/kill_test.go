@@ -40,7 +40,8 @@ var children = map[string]func(spec string) error{}
 // victim trains until it is done or killed.
 func victim(dir string) {
 	d := cpu.New(cpu.Options{Threads: 1})
-	if _, err := Run(context.Background(), nano(&testing.B{}, "diff", killSets...), Options{Dir: dir, Device: d}); err != nil {
+	if _, err := Run(context.Background(), nano(&testing.B{}, "diff", killSets...),
+		Options{Dir: dir, Device: d}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -69,15 +70,16 @@ func TestKill(t *testing.T) {
 		return cmd
 	}
 	ended := 0
-	kill.Moments{From: 20 * time.Millisecond, To: 220 * time.Millisecond}.Repeat(t, kills, start, func(_ int, finished bool) {
-		if finished {
-			ended++
-			sameFiles(t, last(dir), last(whole))
-			if err := os.RemoveAll(filepath.Join(dir, "checkpoints")); err != nil {
-				t.Fatal(err)
+	kill.Moments{From: 20 * time.Millisecond, To: 220 * time.Millisecond}.Repeat(t, kills, start,
+		func(_ int, finished bool) {
+			if finished {
+				ended++
+				sameFiles(t, last(dir), last(whole))
+				if err := os.RemoveAll(filepath.Join(dir, "checkpoints")); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-	})
+		})
 	mustRun(t, nano(t, "diff", killSets...), options(t, dir))
 	sameFiles(t, last(dir), last(whole))
 	t.Logf("%d kills, %d runs that came to their end between them, each byte-equal", kills, ended+1)

@@ -56,7 +56,8 @@ func benchLayer(b *testing.B, d device.Device, one Ranks, size string, set ...st
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range append(set, "data.sources=synthetic:docs=500", "tokenizer.path=bytes", "train.steps=1000000", "train.log_every=1000000") {
+	for _, s := range append(set, "data.sources=synthetic:docs=500", "tokenizer.path=bytes", "train.steps=1000000",
+		"train.log_every=1000000") {
 		if err := r.SetPair(s); err != nil {
 			b.Fatal(err)
 		}

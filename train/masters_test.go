@@ -28,7 +28,8 @@ func TestShardedMasters(t *testing.T) {
 	for _, c := range []struct {
 		precision cpu.Precision
 		set       string
-	}{{cpu.BF16, "optim.bf16_weights=false"}, {cpu.FP32, "optim.bf16_weights=true"}, {cpu.BF16, "optim.bf16_weights=true"}} {
+	}{{cpu.BF16, "optim.bf16_weights=false"}, {cpu.FP32, "optim.bf16_weights=true"},
+		{cpu.BF16, "optim.bf16_weights=true"}} {
 		for _, n := range []int{2, 3} {
 			var ends [2]map[string][]byte
 			for i, shard := range []bool{false, true} {
@@ -36,8 +37,10 @@ func TestShardedMasters(t *testing.T) {
 				for _, stage := range []struct {
 					steps string
 					ranked
-				}{{"train.steps=2", ranked{1, 1, false}}, {"train.steps=4", ranked{n, 1, shard}}, {"train.steps=6", ranked{1, 1, false}}} {
-					r := nano(t, "diff", "train.batch=6", "train.micro_batch=1", "train.save_every=0", "optim.clip=0", "optim.schedule=constant", c.set, stage.steps)
+				}{{"train.steps=2", ranked{1, 1, false}}, {"train.steps=4", ranked{n, 1, shard}},
+					{"train.steps=6", ranked{1, 1, false}}} {
+					r := nano(t, "diff", "train.batch=6", "train.micro_batch=1", "train.save_every=0", "optim.clip=0",
+						"optim.schedule=constant", c.set, stage.steps)
 					if _, err := stage.run(t, r, dir, func(_ int, opt *Options, _ *recipe.Recipe) {
 						d := cpu.New(cpu.Options{Threads: 1, Precision: c.precision})
 						t.Cleanup(func() { d.Close() })
@@ -66,7 +69,8 @@ func TestShardedStateBytes(t *testing.T) {
 			host := cpu.New(cpu.Options{Threads: 1, Precision: p})
 			d := &tally{Device: host}
 			alone := crowd(ranks)
-			m, err := model.New(d, r.Model, optim.Memory(layer.Memory{Train: true, Master: r.Optim.RoundBF16}, alone, true))
+			m, err := model.New(d, r.Model,
+				optim.Memory(layer.Memory{Train: true, Master: r.Optim.RoundBF16}, alone, true))
 			if err != nil {
 				t.Fatal(err)
 			}

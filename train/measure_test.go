@@ -9,10 +9,12 @@ import (
 // Trials grow to the step itself, whatever its shape, and the time of a trial is scaled by operations, not by tokens:
 // a token of a longer row costs more.
 func TestTrialsGrowToTheStep(t *testing.T) {
-	for _, full := range []trial{{1, 1, 1}, {1, 32, 1}, {7, 33, 7}, {32, 2048, 4}, {1, 65536, 1}, {512, 16, 512}, {24, 16, 6}, {30, 16, 3}} {
+	for _, full := range []trial{{1, 1, 1}, {1, 32, 1}, {7, 33, 7}, {32, 2048, 4}, {1, 65536, 1}, {512, 16, 512},
+		{24, 16, 6}, {30, 16, 3}} {
 		n, last := 0, 0
 		for x := full.first(); ; x = x.larger(full) {
-			if x.rows > full.rows || x.tokens > full.tokens || x.rows*x.tokens <= last || x.rows > 1 && x.tokens != full.tokens {
+			if x.rows > full.rows || x.tokens > full.tokens || x.rows*x.tokens <= last || x.rows > 1 &&
+				x.tokens != full.tokens {
 				t.Fatalf("%v: trial %v after one of %d tokens", full, x, last)
 			}
 			if last = x.rows * x.tokens; n > 0 && x != full && x.rows%min(x.rows, full.micro) != 0 {
@@ -30,7 +32,8 @@ func TestTrialsGrowToTheStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, rows, long := trial{1, 512, 1}.flops(r.Model), trial{3, 512, 1}.flops(r.Model), trial{1, 1536, 1}.flops(r.Model)
+	row, rows, long := trial{1, 512, 1}.flops(r.Model), trial{3, 512, 1}.flops(r.Model),
+		trial{1, 1536, 1}.flops(r.Model)
 	if rows != 3*row || long <= rows {
 		t.Errorf("operations of one row %g, three %g, one of three times the length %g", row, rows, long)
 	}

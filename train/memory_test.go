@@ -77,7 +77,8 @@ func TestStateBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := optim.New(d, m.Params, r.Optim)
-		if got, want := d.bytes, MemoryOf(r, d.Types(), Layout{}).State; got < want || float64(got) > 1.1*float64(want) {
+		if got, want := d.bytes, MemoryOf(r, d.Types(), Layout{}).State; got < want ||
+			float64(got) > 1.1*float64(want) {
 			t.Errorf("%s: %d bytes were taken, %d were counted", set, got, want)
 		}
 		o.Free()

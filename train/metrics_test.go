@@ -50,7 +50,8 @@ func TestGradientGroups(t *testing.T) {
 				sum += g.Norm * g.Norm
 			}
 			if rows++; len(r.Groups) > 0 && !(math.Abs(math.Sqrt(sum)-r.GradNorm) <= 1e-5*r.GradNorm) {
-				t.Errorf("%s: step %d: groups have a norm of %g, the gradient %g", arch, r.Step, math.Sqrt(sum), r.GradNorm)
+				t.Errorf("%s: step %d: groups have a norm of %g, the gradient %g", arch, r.Step,
+					math.Sqrt(sum), r.GradNorm)
 			}
 		}
 		mustRun(t, nano(t, arch, "train.steps=4", "train.log_every=2"), opt)

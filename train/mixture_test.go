@@ -19,7 +19,8 @@ const mixture = `data.sources=[{"path": "synthetic:docs=6,len=128", "weight": 3,
 
 // Stop after every step and resume, with weights and a source that reaches its epochs on the way: the same bytes.
 func TestMixtureResumesExactly(t *testing.T) {
-	r := nano(t, "diff", "train.steps=16", "train.batch=4", "train.micro_batch=2", "train.save_every=4", "data.held_out=0.1", mixture)
+	r := nano(t, "diff", "train.steps=16", "train.batch=4", "train.micro_batch=2", "train.save_every=4",
+		"data.held_out=0.1", mixture)
 	whole := t.TempDir()
 	opt := options(t, whole)
 	var epochs []float64
@@ -52,8 +53,9 @@ func TestMixtureResumesExactly(t *testing.T) {
 func TestMixtureRefused(t *testing.T) {
 	dir := t.TempDir()
 	for want, set := range map[string]string{
-		"one row has train.seq_len = 16":    "data.sources=" + short(t, "tiny.txt", "a b c"),
-		"has 13 tokens":                     `data.sources=["synthetic:docs=6@1", "` + short(t, "small.txt", "twelve bytes") + `@1"]`,
+		"one row has train.seq_len = 16": "data.sources=" + short(t, "tiny.txt", "a b c"),
+		"has 13 tokens": `data.sources=["synthetic:docs=6@1", "` +
+			short(t, "small.txt", "twelve bytes") + `@1"]`,
 		"400 rows, and the epochs allow 12": `data.sources=[{"path": "synthetic:docs=2,len=128", "epochs": 1}]`,
 		"0.01 epochs are less than one row": `data.sources=[{"path": "synthetic:docs=2,len=128", "weight": 1, "epochs": 0.01}, {"path": "synthetic:seed=2", "weight": 1}]`,
 	} {
@@ -67,7 +69,8 @@ func TestMixtureRefused(t *testing.T) {
 	stopAt(t, r, options(t, dir), 3)
 	other := nano(t, "diff", "train.steps=6", strings.Replace(mixture, `"weight": 3`, `"weight": 2`, 1))
 	before := files(t, dir)
-	if _, err := Run(context.Background(), other, options(t, dir)); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "data.sources") {
+	if _, err := Run(context.Background(), other, options(t, dir)); !errors.Is(err, ErrChanged) ||
+		!strings.Contains(err.Error(), "data.sources") {
 		t.Errorf("another mixture: %v", err)
 	}
 	sameFiles(t, files(t, dir), before)
@@ -99,13 +102,15 @@ func TestChangedFilesForced(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("other words ")
-	if _, err := Run(context.Background(), r, options(t, dir)); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "--force") {
+	if _, err := Run(context.Background(), r, options(t, dir)); !errors.Is(err, ErrChanged) ||
+		!strings.Contains(err.Error(), "--force") {
 		t.Errorf("other text: %v", err)
 	}
 	opt := options(t, dir)
 	var said bytes.Buffer
 	opt.Force, opt.Say = true, func(f string, args ...any) { fmt.Fprintf(&said, f+"\n", args...) }
-	if res := mustRun(t, r, opt); res.Resumed != 3 || res.Steps != 6 || !strings.Contains(said.String(), "begins again") {
+	if res := mustRun(t, r, opt); res.Resumed != 3 || res.Steps != 6 ||
+		!strings.Contains(said.String(), "begins again") {
 		t.Errorf("forced: %+v, said %s", res, said.String())
 	}
 }
@@ -135,18 +140,21 @@ func TestBuiltSet(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
-		a, b := files(t, filepath.Join(own, "checkpoints", "step-00000006")), files(t, filepath.Join(on, "checkpoints", "step-00000006"))
+		a, b := files(t, filepath.Join(own, "checkpoints", "step-00000006")),
+			files(t, filepath.Join(on, "checkpoints", "step-00000006"))
 		if !bytes.Equal(a[name], b[name]) {
 			t.Errorf("%s differs", name)
 		}
 	}
 	forced := opt
 	forced.Force = true
-	if res := mustRun(t, nano(t, "diff", append(sets, "train.steps=7", "data.order=stream", "data.sources="+set)...), forced); res.Resumed != 6 || res.Steps != 7 {
+	if res := mustRun(t, nano(t, "diff", append(sets, "train.steps=7", "data.order=stream", "data.sources="+set)...),
+		forced); res.Resumed != 6 || res.Steps != 7 {
 		t.Errorf("another order of the same set: %+v", res)
 	}
 	for _, list := range []string{`["` + set + `", "synthetic:docs=9"]`, `["synthetic:docs=9", "` + set + `"]`} {
-		if _, err := Run(t.Context(), nano(t, "diff", "data.sources="+filepath.ToSlash(list)), options(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "must be the only source") {
+		if _, err := Run(t.Context(), nano(t, "diff", "data.sources="+filepath.ToSlash(list)),
+			options(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "must be the only source") {
 			t.Errorf("a set among others: %v", err)
 		}
 	}
@@ -161,7 +169,9 @@ func TestBuiltSet(t *testing.T) {
 	if err := MakeSet(context.Background(), other, set, tokenizer.Bytes(), &opt); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(context.Background(), nano(t, "diff", append(sets, "train.steps=8", "data.order=stream", "data.sources="+set)...), opt); err == nil || !strings.Contains(err.Error(), "not the token set") {
+	if _, err := Run(context.Background(),
+		nano(t, "diff", append(sets, "train.steps=8", "data.order=stream", "data.sources="+set)...), opt); err == nil ||
+		!strings.Contains(err.Error(), "not the token set") {
 		t.Errorf("a set that was replaced: %v", err)
 	}
 }

@@ -98,7 +98,8 @@ func TestOpenDoesNotInsist(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	if _, err := Open(opt.Dir, func(string) { told++ }); err == nil || !strings.Contains(err.Error(), "format 9") || told != 1 {
+	if _, err := Open(opt.Dir, func(string) { told++ }); err == nil ||
+		!strings.Contains(err.Error(), "format 9") || told != 1 {
 		t.Errorf("%v, told %d times", err, told)
 	}
 }

@@ -53,7 +53,8 @@ func agedRun(t *testing.T, dir string, step int64) {
 			}
 		}
 		if strings.HasSuffix(name, ".safetensors") || name == "state.json" || name == "tokenizer.json" {
-			list = append(list, checkpoint.File{Name: name, Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
+			list = append(list, checkpoint.File{Name: name,
+				Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
 		}
 	}
 	if err := store.Save(step, list); err != nil {
@@ -112,7 +113,8 @@ func TestChangedOrder(t *testing.T) {
 		r := nano(t, "diff", "train.steps=8")
 		stopAt(t, r, opt, 3)
 		changed := nano(t, "diff", "train.steps=8", set)
-		if _, err := Run(context.Background(), changed, opt); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), set[:6]) {
+		if _, err := Run(context.Background(), changed, opt); !errors.Is(err, ErrChanged) ||
+			!strings.Contains(err.Error(), set[:6]) {
 			t.Fatalf("%s: %v", set, err)
 		}
 		var said bytes.Buffer

@@ -146,8 +146,8 @@ func TestRanksEqualOne(t *testing.T) {
 			for _, shard := range []bool{false, true} {
 				for _, micro := range []int{12 / n, 1} {
 					name := fmt.Sprintf("%s, %d ranks, sharded %v, micro-batch %d", a.Name, n, shard, micro)
-					got, err := runRanks(t, nano(t, a.Name, append(base, fmt.Sprint("train.micro_batch=", micro))...), t.TempDir(),
-						n, shard, nil)
+					got, err := runRanks(t, nano(t, a.Name, append(base, fmt.Sprint("train.micro_batch=", micro))...),
+						t.TempDir(), n, shard, nil)
 					if err != nil || len(got) != steps {
 						t.Fatalf("%s: %d rows, %v", name, len(got), err)
 					}
@@ -155,7 +155,8 @@ func TestRanksEqualOne(t *testing.T) {
 					for i := range got {
 						worst = math.Max(worst, math.Abs(got[i].Loss-want[i].Loss))
 						if !(math.Abs(got[i].GradNorm/want[i].GradNorm-1) <= 1e-3) {
-							t.Fatalf("%s, step %d: norm %g, one rank's %g", name, i+1, got[i].GradNorm, want[i].GradNorm)
+							t.Fatalf("%s, step %d: norm %g, one rank's %g", name, i+1, got[i].GradNorm,
+								want[i].GradNorm)
 						}
 					}
 					if !(worst <= 1e-5*want[0].Loss) {
@@ -272,8 +273,9 @@ func TestRanksStopTogether(t *testing.T) {
 				defer d.Close()
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
-				opt := Options{Dir: dir, Device: d, Ranks: &canceller{member: member{c, table}, at: 4, victim: c.Rank() == victim,
-					cancel: cancel}, Shard: shard}
+				opt := Options{Dir: dir, Device: d,
+					Ranks: &canceller{member: member{c, table}, at: 4, victim: c.Rank() == victim, cancel: cancel},
+					Shard: shard}
 				res, err := Run(ctx, r, opt)
 				stopped[c.Rank()] = res.Steps
 				if !errors.Is(err, ErrInterrupted) {
@@ -281,7 +283,8 @@ func TestRanksStopTogether(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil || stopped[0] == 0 || stopped[0] == 9 || stopped[1] != stopped[0] || stopped[2] != stopped[0] {
+			if err != nil || stopped[0] == 0 || stopped[0] == 9 || stopped[1] != stopped[0] ||
+				stopped[2] != stopped[0] {
 				t.Fatalf("rank %d asked: stopped after steps %v, %v", victim, stopped, err)
 			}
 			rows, err := runRanks(t, r, dir, 2, !shard, nil)

@@ -33,7 +33,10 @@ func TestRanksCompareEverything(t *testing.T) {
 		{ranked{2, 2, false}, "train.steps=4", []string{"step:3", "sharded:false", "tp:2"}},
 	} {
 		r := nano(t, "diff", "train.batch=4", "optim.schedule=constant", "train.eval_batches=0", x.steps)
-		if _, err := x.run(t, r, dir, func(_ int, opt *Options, _ *recipe.Recipe) { table = opt.Ranks.(member).table }); err != nil {
+		if _, err := x.run(t, r, dir, func(_ int, opt *Options,
+			_ *recipe.Recipe) {
+			table = opt.Ranks.(member).table
+		}); err != nil {
 			t.Fatal(err)
 		}
 		set := newestState(t, dir).Data.Dataset
@@ -41,7 +44,8 @@ func TestRanksCompareEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hashes := []string{fmt.Sprintf("tokenizer:%.6x", sha256.Sum256(tok)), fmt.Sprintf("recipe:%.6x", sha256.Sum256(r.JSON()))}
+		hashes := []string{fmt.Sprintf("tokenizer:%.6x", sha256.Sum256(tok)),
+			fmt.Sprintf("recipe:%.6x", sha256.Sum256(r.JSON()))}
 		for _, said := range table.said["start"] {
 			for _, want := range append(x.want, "data:"+set, hashes[0], hashes[1]) {
 				if !strings.Contains(said, want) {
@@ -86,7 +90,8 @@ func TestMemoryOfARank(t *testing.T) {
 		want := fmt.Sprintf("%.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × 2048 tokens; train.micro_batch=%d would fit (",
 			float64(need.State)/(1<<30), float64(need.Activations)/(1<<30), x.micro, x.micro/2)
 		var none *tensor.NoMemory
-		if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || none.Bytes != int(need.Sum()) || none.Free != need.Sum()-1 {
+		if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || none.Bytes != int(need.Sum()) ||
+			none.Free != need.Sum()-1 {
 			t.Errorf("%+v: %v, want %q", x, err, want)
 		}
 		own.Train.MicroBatch /= 2
@@ -123,7 +128,8 @@ func TestMFUIsOfAllRanks(t *testing.T) {
 func TestRanksSaveTogether(t *testing.T) {
 	for asked := range 2 {
 		dir := t.TempDir()
-		r := nano(t, "diff", "train.batch=4", "train.steps=4", "train.save_every=0", "train.keep_last=9", "train.eval_batches=0")
+		r := nano(t, "diff", "train.batch=4", "train.steps=4", "train.save_every=0", "train.keep_last=9",
+			"train.eval_batches=0")
 		rows, err := runRanks(t, r, dir, 2, false, func(rank int, opt *Options, _ *recipe.Recipe) {
 			if save := make(chan struct{}, 1); rank == asked {
 				save <- struct{}{}
@@ -131,7 +137,8 @@ func TestRanksSaveTogether(t *testing.T) {
 			}
 		})
 		found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "step-*"))
-		if err != nil || len(rows) != 4 || len(found) != 2 || filepath.Base(found[0]) != "step-00000001" || filepath.Base(found[1]) != "step-00000004" {
+		if err != nil || len(rows) != 4 || len(found) != 2 || filepath.Base(found[0]) != "step-00000001" ||
+			filepath.Base(found[1]) != "step-00000004" {
 			t.Errorf("rank %d was asked: %d rows, %q, %v", asked, len(rows), found, err)
 		}
 	}
@@ -141,7 +148,8 @@ func TestRanksSaveTogether(t *testing.T) {
 // that only repeat others' parts write none.
 func TestFilesOfEveryLayout(t *testing.T) {
 	r := nano(t, "diff", "train.batch=12", "train.micro_batch=2", "train.steps=1", "train.eval_batches=0")
-	for l, parts := range map[ranked]int{{2, 1, false}: 1, {3, 1, false}: 1, {3, 1, true}: 3, {2, 2, false}: 2, {4, 2, false}: 2, {4, 2, true}: 4} {
+	for l, parts := range map[ranked]int{{2, 1, false}: 1, {3, 1, false}: 1, {3, 1, true}: 3, {2, 2, false}: 2,
+		{4, 2, false}: 2, {4, 2, true}: 4} {
 		want := []string{"MANIFEST.json", "state.json", "tokenizer.json"}
 		for _, kind := range []string{"model", "optimizer"} {
 			for rank := range parts {
@@ -157,7 +165,8 @@ func TestFilesOfEveryLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(want)
-		if got := slices.Sorted(maps.Keys(files(t, filepath.Join(dir, "checkpoints", "step-00000001")))); !slices.Equal(got, want) {
+		if got := slices.Sorted(maps.Keys(files(t,
+			filepath.Join(dir, "checkpoints", "step-00000001")))); !slices.Equal(got, want) {
 			t.Errorf("%v: files %q, want %q", l, got, want)
 		}
 	}
@@ -172,7 +181,8 @@ func TestSplitRanksBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer weights.Close()
-	begin := &Begin{Weights: weights.Float32s, Parent: func() (*Parent, error) { return &Parent{Path: parent, Step: 3}, nil }}
+	begin := &Begin{Weights: weights.Float32s,
+		Parent: func() (*Parent, error) { return &Parent{Path: parent, Step: 3}, nil }}
 	r := nano(t, "diff", "train.batch=4", "train.steps=1", "train.seed=8", "train.eval_batches=0")
 	var losses []float64
 	for _, l := range []ranked{{1, 1, false}, {2, 2, false}, {2, 1, true}} {
@@ -183,7 +193,8 @@ func TestSplitRanksBegin(t *testing.T) {
 		losses = append(losses, rows[0].Loss)
 	}
 	drawn := single(t, r, t.TempDir())[0].Loss
-	if !(math.Abs(losses[1]-losses[0]) <= 1e-5) || !(math.Abs(losses[2]-losses[0]) <= 1e-5) || !(math.Abs(drawn-losses[0]) >= 1e-3) {
+	if !(math.Abs(losses[1]-losses[0]) <= 1e-5) || !(math.Abs(losses[2]-losses[0]) <= 1e-5) ||
+		!(math.Abs(drawn-losses[0]) >= 1e-3) {
 		t.Errorf("first losses %v, with drawn weights %g", losses, drawn)
 	}
 }

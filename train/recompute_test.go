@@ -13,7 +13,8 @@ func TestRecomputeSameBytes(t *testing.T) {
 	for _, a := range layer.Archs() {
 		var want map[string][]byte
 		for i, how := range layer.Recomputes {
-			set := []string{"train.steps=6", "train.micro_batch=1", "train.eval_every=3", "data.held_out=0.2", "train.recompute=" + string(how)}
+			set := []string{"train.steps=6", "train.micro_batch=1", "train.eval_every=3", "data.held_out=0.2",
+				"train.recompute=" + string(how)}
 			dir := t.TempDir()
 			opt := options(t, dir)
 			if i > 0 { // begin with the last choice, continue with this one

@@ -29,8 +29,10 @@ import (
 func TestFitOfNothing(t *testing.T) {
 	types := device.Types{Act: tensor.F32, Stat: tensor.F32}
 	r := nano(t, "diff", "train.batch=120", "train.micro_batch=1") // two heads: tp is 1 or 2
-	for ranks, want := range map[int]Layout{1: {Data: 1, Tensor: 1}, 2: {Data: 1, Tensor: 2}, 3: {Data: 3, Tensor: 1, Shard: true},
-		4: {Data: 2, Tensor: 2, Shard: true}, 5: {Data: 5, Tensor: 1, Shard: true}, 6: {Data: 3, Tensor: 2, Shard: true}, 8: {Data: 4, Tensor: 2, Shard: true}} {
+	for ranks, want := range map[int]Layout{1: {Data: 1, Tensor: 1}, 2: {Data: 1, Tensor: 2},
+		3: {Data: 3, Tensor: 1, Shard: true},
+		4: {Data: 2, Tensor: 2, Shard: true}, 5: {Data: 5, Tensor: 1, Shard: true},
+		6: {Data: 3, Tensor: 2, Shard: true}, 8: {Data: 4, Tensor: 2, Shard: true}} {
 		got := Fit(r, types, ranks, 0)
 		if got != want || got.Ranks() != ranks {
 			t.Errorf("%d ranks: %v, want %v", ranks, got, want)
@@ -38,7 +40,8 @@ func TestFitOfNothing(t *testing.T) {
 		for tensor := 1; tensor <= ranks; tensor++ {
 			for _, shard := range []bool{false, true} {
 				l := Layout{Data: ranks / tensor, Tensor: tensor, Shard: shard}
-				if l.Ranks() == ranks && l.Check(r) == nil && MemoryOf(r, types, l).Sum() < MemoryOf(r, types, got).Sum() {
+				if l.Ranks() == ranks && l.Check(r) == nil &&
+					MemoryOf(r, types, l).Sum() < MemoryOf(r, types, got).Sum() {
 					t.Errorf("%d ranks: %v needs less than %v", ranks, l, got)
 				}
 			}
@@ -50,7 +53,8 @@ func TestFitOfNothing(t *testing.T) {
 // known; another token set, a folder without a run, and steps beyond the epochs are refused.
 func TestRowsOfTheHeldOutLoss(t *testing.T) {
 	opt := options(t, t.TempDir())
-	r := nano(t, "diff", "train.steps=3", "train.micro_batch=1", "train.seed=9", "train.eval_batches=2", "data.held_out=0.3")
+	r := nano(t, "diff", "train.steps=3", "train.micro_batch=1", "train.seed=9", "train.eval_batches=2",
+		"data.held_out=0.3")
 	mustRun(t, r, opt)
 	rows, err := OpenRows(opt.Dir, "", data.Valid, nil)
 	if err != nil {
@@ -74,11 +78,13 @@ func TestRowsOfTheHeldOutLoss(t *testing.T) {
 	}
 	train.Close()
 	other := filepath.Join(t.TempDir(), "set")
-	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), other, tokenizer.Bytes(), &Options{}); err != nil {
+	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), other, tokenizer.Bytes(),
+		&Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var corrupt *data.CorruptError
-	if _, err := OpenRows(opt.Dir, other, data.Train, nil); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "not the token set of this run") {
+	if _, err := OpenRows(opt.Dir, other, data.Train, nil); !errors.As(err, &corrupt) ||
+		!strings.Contains(err.Error(), "not the token set of this run") {
 		t.Errorf("another set: %v", err)
 	}
 	if _, err := OpenRows(t.TempDir(), "", data.Train, nil); err == nil {
@@ -88,7 +94,8 @@ func TestRowsOfTheHeldOutLoss(t *testing.T) {
 		t.Error("what is a run")
 	}
 	bounded := options(t, t.TempDir())
-	mustRun(t, nano(t, "diff", "train.steps=2", "data.held_out=0", `data.sources=[{"path": "synthetic:docs=2,len=128", "epochs": 1}]`), bounded)
+	mustRun(t, nano(t, "diff", "train.steps=2", "data.held_out=0",
+		`data.sources=[{"path": "synthetic:docs=2,len=128", "epochs": 1}]`), bounded)
 	few, err := OpenRows(bounded.Dir, "", data.Train, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +125,8 @@ func TestPeakIsTheHighest(t *testing.T) {
 			t.Error("a stored peak is measured again")
 		}
 		x := MeasurePeak(d)
-		if got := readPeaks()[key]; (got == stored) != kept || !kept && got != x || readPeaks()["other"] != 5 || x < 1e6 || x > 1e16 {
+		if got := readPeaks()[key]; (got == stored) != kept || !kept && got != x || readPeaks()["other"] != 5 ||
+			x < 1e6 || x > 1e16 {
 			t.Errorf("stored %g, measured %g, kept %g", stored, x, got)
 		}
 	}
@@ -148,12 +156,14 @@ func TestRowsSayWhere(t *testing.T) {
 	for i, row := range rows {
 		n := (i + 1) * step
 		if row.Tokens != int64(n) || row.DataPos != int64(n) || !(math.Abs(row.Epoch-float64(n)/whole) <= 0.05) {
-			t.Errorf("step %d: %d tokens, position %d, epoch %g of %g tokens", i+1, row.Tokens, row.DataPos, row.Epoch, whole)
+			t.Errorf("step %d: %d tokens, position %d, epoch %g of %g tokens", i+1, row.Tokens, row.DataPos,
+				row.Epoch, whole)
 		}
 		if bytes := row.MemGB * (1 << 30); bytes < 1<<10 || bytes > 1<<26 || !(row.GradNorm > 0) || !(row.MFU > 0) {
 			t.Errorf("%+v", row)
 		}
-		if len(row.Lambda) != 2 || !(row.LambdaMin <= row.Lambda[0] && row.Lambda[1] <= row.LambdaMax && row.LambdaMin < row.LambdaMax) {
+		if len(row.Lambda) != 2 || !(row.LambdaMin <= row.Lambda[0] && row.Lambda[1] <= row.LambdaMax &&
+			row.LambdaMin < row.LambdaMax) {
 			t.Errorf("λ %v from %g to %g", row.Lambda, row.LambdaMin, row.LambdaMax)
 		}
 	}
@@ -167,7 +177,10 @@ func TestRowsSayWhere(t *testing.T) {
 func TestRefusedResumes(t *testing.T) {
 	r := nano(t, "diff", "train.steps=6")
 	for want, change := range map[string]func(dir string){
-		"state.json: format 9, this program reads 1": func(dir string) { rewriteState(t, dir, func(s map[string]any) { s["format"] = 9 }) },
+		"state.json: format 9, this program reads 1": func(dir string) {
+			rewriteState(t, dir,
+				func(s map[string]any) { s["format"] = 9 })
+		},
 		"state.json: recipe:": func(dir string) {
 			rewriteState(t, dir, func(s map[string]any) { s["recipe"] = map[string]any{"stepz": 1} })
 		},
@@ -187,11 +200,13 @@ func TestRefusedResumes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, nano(t, "diff", "tokenizer.path=", "tokenizer.vocab=260"), options(t, t.TempDir())); !errors.Is(err, ErrPreparing) || !errors.Is(err, ErrInterrupted) {
+	if _, err := Run(ctx, nano(t, "diff", "tokenizer.path=", "tokenizer.vocab=260"),
+		options(t, t.TempDir())); !errors.Is(err, ErrPreparing) || !errors.Is(err, ErrInterrupted) {
 		t.Errorf("cancelled: %v", err)
 	}
 	begin := options(t, t.TempDir())
-	begin.Begin = &Begin{Weights: func(string) ([]float32, error) { return make([]float32, 3), nil }, Parent: func() (*Parent, error) { return &Parent{}, nil }}
+	begin.Begin = &Begin{Weights: func(string) ([]float32, error) { return make([]float32, 3), nil },
+		Parent: func() (*Parent, error) { return &Parent{}, nil }}
 	if _, err := Run(t.Context(), r, begin); err == nil || !strings.Contains(err.Error(), "has 3 values there") {
 		t.Errorf("weights of another shape: %v", err)
 	}
@@ -199,10 +214,12 @@ func TestRefusedResumes(t *testing.T) {
 	failed := errors.New("failed")
 	probe.ProbeEvery = 2
 	probe.Probe = func(context.Context, int, *model.Model, *tokenizer.Tokenizer) error { return failed }
-	if res, err := Run(t.Context(), r, probe); !errors.Is(err, failed) || !strings.Contains(err.Error(), "probe of step 2") || res.Steps != 2 {
+	if res, err := Run(t.Context(), r, probe); !errors.Is(err, failed) ||
+		!strings.Contains(err.Error(), "probe of step 2") || res.Steps != 2 {
 		t.Errorf("a probe that fails: %v after %d steps", err, res.Steps)
 	}
-	for _, err := range []error{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, fmt.Errorf("y: %w", &fs.PathError{Op: "read", Path: "x", Err: fs.ErrPermission})} {
+	for _, err := range []error{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist},
+		fmt.Errorf("y: %w", &fs.PathError{Op: "read", Path: "x", Err: fs.ErrPermission})} {
 		if errors.Is(damaged(err), checkpoint.ErrDamaged) {
 			t.Errorf("%v counts as damage", err)
 		}
@@ -247,7 +264,8 @@ func TestCrashLeavesTheBatch(t *testing.T) {
 		Recipe               recipe.Recipe
 		IDs, Targets, Starts []int32
 	}
-	if err := json.Unmarshal(b, &left); err != nil || left.Step != step || left.Loss == "" || left.Recipe.Optim.LR != 900 {
+	if err := json.Unmarshal(b, &left); err != nil || left.Step != step || left.Loss == "" ||
+		left.Recipe.Optim.LR != 900 {
 		t.Fatalf("%+v, %v", left, err)
 	}
 	rows, err := OpenRows(opt.Dir, "", data.Train, nil)
@@ -255,7 +273,8 @@ func TestCrashLeavesTheBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	if err := rows.At(step); err != nil || !slices.Equal(left.IDs, rows.IDs) || !slices.Equal(left.Targets, rows.Targets) || !slices.Equal(left.Starts, rows.Starts) {
+	if err := rows.At(step); err != nil || !slices.Equal(left.IDs, rows.IDs) ||
+		!slices.Equal(left.Targets, rows.Targets) || !slices.Equal(left.Starts, rows.Starts) {
 		t.Errorf("other rows than step %d has; %v", step, err)
 	}
 	again := loader(splitOf(t, rows.set, data.Train), r, r.Train.Batch, r.Train.Seed)

@@ -28,15 +28,21 @@ func TestElsewhere(t *testing.T) {
 		refused bool
 		notes   int // entries afterwards
 	}{
-		{nil, 0, false, false, 1}, {nil, 5, false, false, 1}, {[]Computed{same}, 5, false, false, 1}, {[]Computed{other}, 5, false, true, 2}, {[]Computed{older}, 5, false, true, 2},
-		{[]Computed{other}, 5, true, false, 2}, {[]Computed{other, same}, 5, false, false, 2}, {[]Computed{same, other}, 5, false, true, 3}, {[]Computed{other}, 0, false, false, 1},
-		{[]Computed{other}, 9, false, false, 1}, {[]Computed{other}, 10, false, false, 1}, {[]Computed{other}, 8, false, true, 2},
+		{nil, 0, false, false, 1}, {nil, 5, false, false, 1}, {[]Computed{same}, 5, false, false, 1},
+		{[]Computed{other}, 5, false, true, 2}, {[]Computed{older}, 5, false, true, 2},
+		{[]Computed{other}, 5, true, false, 2}, {[]Computed{other, same}, 5, false, false, 2},
+		{[]Computed{same, other}, 5, false, true, 3}, {[]Computed{other}, 0, false, false, 1},
+		{[]Computed{other}, 9, false, false, 1}, {[]Computed{other}, 10, false, false, 1},
+		{[]Computed{other}, 8, false, true, 2},
 	} {
 		var said []string
-		r := resumer{&run{recipe: nano(t, "diff", "train.steps=9"), opt: &Options{Device: d, Inexact: x.inexact, Say: func(f string, a ...any) { said = append(said, fmt.Sprintf(f, a...)) }}}}
+		r := resumer{&run{recipe: nano(t, "diff", "train.steps=9"),
+			opt: &Options{Device: d, Inexact: x.inexact,
+				Say: func(f string, a ...any) { said = append(said, fmt.Sprintf(f, a...)) }}}}
 		r.state = State{Step: x.step, Computed: x.was}
 		err := r.elsewhere(&r.state)
-		if (err != nil) != x.refused || err != nil && (!errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "--inexact")) {
+		if (err != nil) != x.refused || err != nil &&
+			(!errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "--inexact")) {
 			t.Errorf("%+v: %v", x, err)
 		}
 		if changed := len(said) > 0; changed != x.inexact {
@@ -92,8 +98,10 @@ func TestSaveIsDue(t *testing.T) {
 		since, after, took time.Duration
 		want               bool
 	}{
-		{time.Hour, 0, 0, false}, {time.Minute, time.Minute, 0, true}, {time.Minute - 1, time.Minute, 0, false}, {time.Minute, time.Second, 2 * time.Second, false},
-		{100 * time.Second, time.Second, 2 * time.Second, true}, {100*time.Second - 1, time.Second, 2 * time.Second, false},
+		{time.Hour, 0, 0, false}, {time.Minute, time.Minute, 0, true}, {time.Minute - 1, time.Minute, 0, false},
+		{time.Minute, time.Second, 2 * time.Second, false},
+		{100 * time.Second, time.Second, 2 * time.Second, true},
+		{100*time.Second - 1, time.Second, 2 * time.Second, false},
 	} {
 		v := saver{last: at.Add(-x.since), took: x.took}
 		if got := v.due(at, x.after); got != x.want {
@@ -110,7 +118,8 @@ func (gpu) Identity() device.Identity { return device.Identity{Device: "gpu", Pr
 // A checkpoint is written beside training where the device leaves the host free, and waited for elsewhere and where it is the last.
 func TestSavesBeside(t *testing.T) {
 	for _, x := range []struct{ gpu, beside, must, flies bool }{
-		{false, false, false, false}, {false, true, false, true}, {true, false, false, true}, {true, true, false, true}, {true, true, true, false}, {false, false, true, false},
+		{false, false, false, false}, {false, true, false, true}, {true, false, false, true}, {true, true, false, true},
+		{true, true, true, false}, {false, false, true, false},
 	} {
 		opt := options(t, t.TempDir())
 		opt.beside, opt.Say = x.beside, func(string, ...any) {}
@@ -139,7 +148,8 @@ func TestFinishedSaves(t *testing.T) {
 	for _, x := range []struct {
 		err        error
 		said, ends bool
-	}{{nil, false, false}, {fmt.Errorf("x: %w", checkpoint.ErrCommitted), true, false}, {fmt.Errorf("%w: full", errLater), true, false}, {other, false, true}} {
+	}{{nil, false, false}, {fmt.Errorf("x: %w", checkpoint.ErrCommitted), true, false},
+		{fmt.Errorf("%w: full", errLater), true, false}, {other, false, true}} {
 		for _, wait := range []bool{false, true} {
 			said := 0
 			v := saver{run: &run{opt: &Options{Say: func(string, ...any) { said++ }}}, done: make(chan error, 1)}

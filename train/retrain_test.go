@@ -68,10 +68,12 @@ func TestTokenizerFollowsItsInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if trained != c.again || got.Hash() != want.Hash() {
-			t.Errorf("%s: trained again %v, want %v; the right one %v", name, trained, c.again, got.Hash() == want.Hash())
+			t.Errorf("%s: trained again %v, want %v; the right one %v", name, trained, c.again,
+				got.Hash() == want.Hash())
 		}
 		trained = false
-		if again, err := prepareTokenizer(context.Background(), r, &opt); err != nil || trained || again.Hash() != want.Hash() {
+		if again, err := prepareTokenizer(context.Background(), r, &opt); err != nil || trained ||
+			again.Hash() != want.Hash() {
 			t.Errorf("%s: the same again trains: %v, %v", name, trained, err)
 		}
 	}

@@ -30,13 +30,14 @@ func TestRoomIsThePeak(t *testing.T) {
 			opt.beside = beside
 			var mu sync.Mutex
 			peak := 0
-			opt.fs = &vfstest.Faulty{FS: small{free: int64(c.want) * (&run{recipe: r}).checkpointBytes()}, Hook: func(op vfstest.Op) error {
-				found, err := filepath.Glob(filepath.Join(opt.Dir, "checkpoints", "step-*"))
-				mu.Lock()
-				defer mu.Unlock()
-				peak = max(peak, len(found))
-				return err
-			}}
+			opt.fs = &vfstest.Faulty{FS: small{free: int64(c.want) * (&run{recipe: r}).checkpointBytes()},
+				Hook: func(op vfstest.Op) error {
+					found, err := filepath.Glob(filepath.Join(opt.Dir, "checkpoints", "step-*"))
+					mu.Lock()
+					defer mu.Unlock()
+					peak = max(peak, len(found))
+					return err
+				}}
 			if _, err := Run(context.Background(), r, opt); err != nil {
 				t.Errorf("%+v, beside %v: %v", c, beside, err)
 			}
@@ -47,7 +48,8 @@ func TestRoomIsThePeak(t *testing.T) {
 		r := nano(t, "diff", "train.steps="+c.steps, "train.save_every="+c.every, "train.keep_last="+c.keep)
 		opt := options(t, t.TempDir())
 		opt.fs = small{free: int64(c.want)*(&run{recipe: r}).checkpointBytes() - 1}
-		if _, err := Run(context.Background(), r, opt); err == nil || !strings.Contains(err.Error(), "keep_last="+c.keep) {
+		if _, err := Run(context.Background(), r, opt); err == nil ||
+			!strings.Contains(err.Error(), "keep_last="+c.keep) {
 			t.Errorf("%+v with less room: %v", c, err)
 		}
 	}

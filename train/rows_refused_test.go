@@ -21,7 +21,8 @@ func TestOpenRowsRefuses(t *testing.T) {
 	whole := t.TempDir()
 	mustRun(t, r, options(t, whole))
 	other := filepath.Join(t.TempDir(), "set")
-	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), other, tokenizer.Bytes(), &Options{}); err != nil {
+	if err := MakeSet(t.Context(), nano(t, "diff", "data.sources=synthetic:docs=30,seed=4"), other, tokenizer.Bytes(),
+		&Options{}); err != nil {
 		t.Fatal(err)
 	}
 	state := filepath.Join("checkpoints", "step-00000001", "state.json")
@@ -39,16 +40,29 @@ func TestOpenRowsRefuses(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		"as it is":                  {func(string) error { return nil }, "", data.Train, nil, ""},
-		"no checkpoint":             {func(dir string) error { return remove(dir, "checkpoints") }, "", data.Train, nil, ""},
-		"no recipe":                 {func(dir string) error { return remove(dir, "recipe.json") }, "", data.Train, nil, ""},
-		"a damaged checkpoint":      {func(dir string) error { return write(dir, state, "{}") }, "", data.Train, nil, ""},
-		"that, and no recipe":       {func(dir string) error { return errors.Join(write(dir, state, "{}"), remove(dir, "recipe.json")) }, "", data.Train, checkpoint.ErrDamaged, "state.json"},
-		"neither":                   {func(dir string) error { return remove(dir, "recipe.json", "checkpoints") }, "", data.Train, fs.ErrNotExist, "recipe.json"},
-		"a damaged recipe":          {func(dir string) error { return errors.Join(write(dir, "recipe.json", "{"), remove(dir, "checkpoints")) }, "", data.Train, nil, "recipe.json"},
-		"no set":                    {func(dir string) error { return remove(dir, "data") }, "", data.Train, fs.ErrNotExist, "is not a token set"},
-		"another set":               {func(string) error { return nil }, other, data.Train, nil, "not the token set of this run: its hash is "},
-		"another set, not begun":    {func(dir string) error { return remove(dir, "checkpoints") }, other, data.Train, nil, ""},
+		"as it is": {func(string) error { return nil }, "", data.Train, nil, ""},
+		"no checkpoint": {func(dir string) error { return remove(dir, "checkpoints") }, "",
+			data.Train, nil, ""},
+		"no recipe": {func(dir string) error { return remove(dir, "recipe.json") }, "",
+			data.Train, nil, ""},
+		"a damaged checkpoint": {func(dir string) error { return write(dir, state, "{}") }, "",
+			data.Train, nil, ""},
+		"that, and no recipe": {func(dir string) error {
+			return errors.Join(write(dir, state, "{}"),
+				remove(dir, "recipe.json"))
+		}, "", data.Train, checkpoint.ErrDamaged, "state.json"},
+		"neither": {func(dir string) error { return remove(dir, "recipe.json", "checkpoints") }, "",
+			data.Train, fs.ErrNotExist, "recipe.json"},
+		"a damaged recipe": {func(dir string) error {
+			return errors.Join(write(dir, "recipe.json", "{"),
+				remove(dir, "checkpoints"))
+		}, "", data.Train, nil, "recipe.json"},
+		"no set": {func(dir string) error { return remove(dir, "data") }, "", data.Train,
+			fs.ErrNotExist, "is not a token set"},
+		"another set": {func(string) error { return nil }, other, data.Train, nil,
+			"not the token set of this run: its hash is "},
+		"another set, not begun": {func(dir string) error { return remove(dir, "checkpoints") }, other,
+			data.Train, nil, ""},
 		"nothing held out":          {func(string) error { return nil }, "", data.Valid, nil, `split "valid"`},
 		"a split that no set knows": {func(string) error { return nil }, "", "test", nil, `split "test"`},
 	} {
@@ -57,7 +71,8 @@ func TestOpenRowsRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, err := OpenRows(dir, c.set, c.split, func(string) {})
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || c.kind != nil && !errors.Is(err, c.kind) {
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || c.kind != nil &&
+			!errors.Is(err, c.kind) {
 			t.Errorf("%s: %v, want %q and %v", name, err, c.want, c.kind)
 		}
 		if err == nil {
@@ -75,7 +90,8 @@ func TestSharedSourcesAreSaid(t *testing.T) {
 	} {
 		var said []string
 		opt := &Options{Say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
-		if err := MakeSet(t.Context(), nano(t, "diff", "data.sources="+sources), filepath.Join(t.TempDir(), "set"), tokenizer.Bytes(), opt); err != nil {
+		if err := MakeSet(t.Context(), nano(t, "diff", "data.sources="+sources), filepath.Join(t.TempDir(), "set"),
+			tokenizer.Bytes(), opt); err != nil {
 			t.Fatal(err)
 		}
 		said = slices.DeleteFunc(said, func(s string) bool { return !strings.HasPrefix(s, "warning: sources ") })

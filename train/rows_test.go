@@ -16,7 +16,8 @@ import (
 // What OpenRows says of a step is what the step was given, in both orders, before and after there is a checkpoint.
 func TestRowsAreTheSteps(t *testing.T) {
 	for _, order := range []string{"random", "stream"} {
-		r := nano(t, "diff", "train.steps=9", "train.micro_batch=1", "train.save_every=4", "data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "data.order="+order)
+		r := nano(t, "diff", "train.steps=9", "train.micro_batch=1", "train.save_every=4",
+			"data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "data.order="+order)
 		opt := options(t, t.TempDir())
 		opt.Say = func(string, ...any) {}
 		run, err := newRun(context.Background(), r, &opt)
@@ -34,7 +35,8 @@ func TestRowsAreTheSteps(t *testing.T) {
 			if err := rows.At(n); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(rows.IDs, run.batch.IDs) || !slices.Equal(rows.Targets, run.batch.Targets) || !slices.Equal(rows.Starts, run.starts) {
+			if !slices.Equal(rows.IDs, run.batch.IDs) || !slices.Equal(rows.Targets, run.batch.Targets) ||
+				!slices.Equal(rows.Starts, run.starts) {
 				t.Fatalf("%s: step %d saw other rows", order, n)
 			}
 			if n == 3 {
@@ -62,7 +64,8 @@ func TestRowsAreTheSteps(t *testing.T) {
 
 // A step beyond the sources' epochs is refused, and every step before is found afterwards as before.
 func TestRowsPastTheEnd(t *testing.T) {
-	r := nano(t, "diff", "train.steps=5", `data.sources=[{"path": "synthetic:docs=6,len=128", "weight": 1, "epochs": 2}]`, "data.held_out=0")
+	r := nano(t, "diff", "train.steps=5",
+		`data.sources=[{"path": "synthetic:docs=6,len=128", "weight": 1, "epochs": 2}]`, "data.held_out=0")
 	opt := options(t, t.TempDir())
 	opt.Say = func(string, ...any) {}
 	run, err := newRun(t.Context(), r, &opt)
@@ -85,7 +88,8 @@ func TestRowsPastTheEnd(t *testing.T) {
 	}
 	for n, ids := range want {
 		for _, beyond := range []int{last + 1, 100 * last} {
-			if err := rows.At(beyond); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("step %d: the sources' epochs end", beyond)) {
+			if err := rows.At(beyond); err == nil ||
+				!strings.Contains(err.Error(), fmt.Sprintf("step %d: the sources' epochs end", beyond)) {
 				t.Errorf("step %d of %d: %v", beyond, last, err)
 			}
 			if err := rows.At(n); err != nil || !slices.Equal(rows.IDs, ids) {
@@ -108,7 +112,8 @@ func TestTokenizersOfBuiltSets(t *testing.T) {
 		built bool
 		want  string // of the error
 	}{
-		{"", false, ""}, {"bytes", false, ""}, {filepath.Join(set, data.TokenizerName), false, ""}, {"", true, ""}, {filepath.Join(dir, "gone"), true, ""},
+		{"", false, ""}, {"bytes", false, ""}, {filepath.Join(set, data.TokenizerName), false, ""}, {"", true, ""},
+		{filepath.Join(dir, "gone"), true, ""},
 		{filepath.Join(dir, "gone"), false, "load tokenizer: "},
 	} {
 		said := 0

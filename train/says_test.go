@@ -45,8 +45,10 @@ func TestTooLittleToHoldOut(t *testing.T) {
 		opt := options(t, t.TempDir())
 		said := saying(&opt)
 		opt.Judged = x.judged
-		res, err := Run(t.Context(), nano(t, "diff", "train.steps=2", "data.held_out_by=documents", "data.sources="+small, "data.held_out="+x.share), opt)
-		if (err != nil) != x.failed || strings.Contains(said.String(), "there will be no held-out loss") != x.warned || res.Valid != 0 {
+		res, err := Run(t.Context(), nano(t, "diff", "train.steps=2", "data.held_out_by=documents",
+			"data.sources="+small, "data.held_out="+x.share), opt)
+		if (err != nil) != x.failed || strings.Contains(said.String(), "there will be no held-out loss") != x.warned ||
+			res.Valid != 0 {
 			t.Errorf("%+v: %+v, %v; said %q", x, res, err, said)
 		}
 	}
@@ -66,7 +68,9 @@ func TestSourcesAreJudged(t *testing.T) {
 		said := saying(&opt)
 		stages := map[string]int64{}
 		opt.Progress = func(stage string, done, _ int64) { stages[stage] = done }
-		r := nano(t, "diff", "train.steps=1", `data.sources=["`+filepath.ToSlash(dir)+`", "`+filepath.ToSlash(filepath.Join(dir, "a.jsonl"))+`"]`, "data.held_out="+held)
+		r := nano(t, "diff", "train.steps=1",
+			`data.sources=["`+filepath.ToSlash(dir)+`", "`+filepath.ToSlash(filepath.Join(dir, "a.jsonl"))+`"]`,
+			"data.held_out="+held)
 		mustRun(t, r, opt)
 		src, err := Sources(r)
 		if err != nil {
@@ -75,7 +79,8 @@ func TestSourcesAreJudged(t *testing.T) {
 		if got := len(Overlaps(r, src)) > 0; got != warned || strings.Contains(said.String(), "warning: ") != warned {
 			t.Errorf("held out %s: overlaps %v, said %q", held, got, said)
 		}
-		if !strings.Contains(said.String(), "left out 0 documents that are not UTF-8 and 40 that are empty, of 80") || stages["tokens"] == 0 {
+		if !strings.Contains(said.String(), "left out 0 documents that are not UTF-8 and 40 that are empty, of 80") ||
+			stages["tokens"] == 0 {
 			t.Errorf("said %q, %v", said, stages)
 		}
 	}
@@ -99,8 +104,10 @@ func TestRowsWithoutRoom(t *testing.T) {
 			return nil
 		}}
 		res, err := Run(t.Context(), nano(t, "diff", "train.steps=8"), opt)
-		if full := fault == syscall.ENOSPC; full != (err == nil) || full && (res.Steps != 8 || strings.Count(said.String(), "warning: rows from step") != 2 ||
-			!strings.Contains(said.String(), "rows from step 3 are not written until there is room") || !strings.Contains(said.String(), "rows from step 7 are")) {
+		if full := fault == syscall.ENOSPC; full != (err == nil) || full &&
+			(res.Steps != 8 || strings.Count(said.String(), "warning: rows from step") != 2 ||
+				!strings.Contains(said.String(), "rows from step 3 are not written until there is room") ||
+				!strings.Contains(said.String(), "rows from step 7 are")) {
 			t.Errorf("%v: %+v, %v; said %q", fault, res, err, said)
 		}
 	}
@@ -129,7 +136,8 @@ func TestRunsSayWhatTheyDo(t *testing.T) {
 	longer.Train.Steps, longer.Name = 7, "other"
 	said.Reset()
 	mustRun(t, longer, opt)
-	for _, want := range []string{"resuming from step 5 of 7", "changed: train.steps: was 5, is 7", "changed: name: was nano-diff, is other"} {
+	for _, want := range []string{"resuming from step 5 of 7", "changed: train.steps: was 5, is 7",
+		"changed: name: was nano-diff, is other"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("said %q, want %q", said, want)
 		}
@@ -137,11 +145,13 @@ func TestRunsSayWhatTheyDo(t *testing.T) {
 	changed := longer
 	changed.Train.Steps, changed.Optim.LR = 9, 0.5
 	_, err := Run(context.Background(), changed, opt)
-	if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "optim.lr: was 0.003, is 0.5") || !strings.Contains(err.Error(), "use another folder, the old values, or --force") {
+	if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "optim.lr: was 0.003, is 0.5") ||
+		!strings.Contains(err.Error(), "use another folder, the old values, or --force") {
 		t.Errorf("%v", err)
 	}
 	changed.Model.FFN = 64
-	if _, err = Run(context.Background(), changed, opt); !strings.Contains(fmt.Sprint(err), "model.ffn: was 88, is 64 (fixed when the run began)") || strings.Contains(err.Error(), "or --force") {
+	if _, err = Run(context.Background(), changed, opt); !strings.Contains(fmt.Sprint(err),
+		"model.ffn: was 88, is 64 (fixed when the run began)") || strings.Contains(err.Error(), "or --force") {
 		t.Errorf("%v", err)
 	}
 	var corrupt *data.CorruptError

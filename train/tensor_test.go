@@ -30,7 +30,8 @@ func (l ranked) String() string {
 }
 
 // run trains r in dir by this layout; change may alter a rank's options and recipe.
-func (l ranked) run(t testing.TB, r recipe.Recipe, dir string, change func(rank int, opt *Options, r *recipe.Recipe)) ([]Row, error) {
+func (l ranked) run(t testing.TB, r recipe.Recipe, dir string,
+	change func(rank int, opt *Options, r *recipe.Recipe)) ([]Row, error) {
 	t.Helper()
 	return runRanks(t, r, dir, l.n, l.shard, func(rank int, opt *Options, r *recipe.Recipe) {
 		opt.Tensor = l.tensor
@@ -53,7 +54,8 @@ func TestTensorRanksEqualOne(t *testing.T) {
 		for _, l := range []ranked{{2, 2, false}, {4, 2, false}, {4, 2, true}} {
 			for _, micro := range []int{4, 1} {
 				name := fmt.Sprintf("%s, %v, micro-batch %d", a.Name, l, micro)
-				got, err := l.run(t, nano(t, a.Name, append(base, fmt.Sprint("train.micro_batch=", micro))...), t.TempDir(), nil)
+				got, err := l.run(t, nano(t, a.Name, append(base, fmt.Sprint("train.micro_batch=", micro))...),
+					t.TempDir(), nil)
 				if err != nil || len(got) != steps {
 					t.Fatalf("%s: %d rows, %v", name, len(got), err)
 				}
@@ -125,7 +127,8 @@ func TestTensorRanksEnd(t *testing.T) {
 	for _, x := range []struct {
 		l    ranked
 		want string
-	}{{ranked{3, 3, false}, "pairs, whose two maps stay on one rank"}, {ranked{3, 2, false}, "3 ranks cannot be divided into models of tp=2"}} {
+	}{{ranked{3, 3, false}, "pairs, whose two maps stay on one rank"},
+		{ranked{3, 2, false}, "3 ranks cannot be divided into models of tp=2"}} {
 		rows, err := x.l.run(t, nano(t, "diff", "train.batch=4", "train.steps=3"), t.TempDir(), nil)
 		if err == nil || !strings.Contains(err.Error(), x.want) || len(rows) > 0 {
 			t.Errorf("%v: %d rows, %v; want %q", x.l, len(rows), err, x.want)

@@ -52,7 +52,8 @@ func TestMeasureByTheClock(t *testing.T) {
 		r.Train.SeqLen, r.Train.Batch, r.Train.MicroBatch = x.seq, x.batch, x.micro
 		got, err := measure(paced{host, &at, &steps}, r, func() time.Time { return at })
 		if err != nil || got != x.want || steps != x.steps {
-			t.Errorf("%d rows of %d, %d at a time: %v in %d steps, want %v in %d; %v", x.batch, x.seq, x.micro, got, steps, x.want, x.steps, err)
+			t.Errorf("%d rows of %d, %d at a time: %v in %d steps, want %v in %d; %v", x.batch, x.seq, x.micro, got,
+				steps, x.want, x.steps, err)
 		}
 	}
 }
@@ -83,7 +84,8 @@ func TestPeakByTheClock(t *testing.T) {
 		calls map[int]int
 	}{
 		{map[int][]time.Duration{512: {ms(2)}}, 2 * 512 * 512 * 512 / 2e-3, map[int]int{512: 10}},
-		{map[int][]time.Duration{512: {ms(1)}, 1024: {ms(4)}}, 2 * 1024 * 1024 * 1024 / 4e-3, map[int]int{512: 10, 1024: 10}},
+		{map[int][]time.Duration{512: {ms(1)}, 1024: {ms(4)}}, 2 * 1024 * 1024 * 1024 / 4e-3,
+			map[int]int{512: 10, 1024: 10}},
 		{map[int][]time.Duration{512: {ms(5), ms(4), ms(3), ms(9)}}, 2 * 512 * 512 * 512 / 3e-3, map[int]int{512: 12}},
 		{map[int][]time.Duration{512: {ms(5), ms(4.95)}}, 2 * 512 * 512 * 512 / 4.95e-3, map[int]int{512: 10}},
 		{map[int][]time.Duration{512: {ms(120)}}, 2 * 512 * 512 * 512 / 120e-3, map[int]int{512: 5}},

@@ -37,7 +37,8 @@ func TestOneRankCannotSave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=4", "train.save_every=1", "train.keep_last=9", "train.eval_batches=0")
+			r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=4", "train.save_every=1",
+				"train.keep_last=9", "train.eval_batches=0")
 			r.Train.StrictSave = x.strict
 			var mu sync.Mutex
 			hits, warned := 0, 0
@@ -52,7 +53,8 @@ func TestOneRankCannotSave(t *testing.T) {
 				opt.fs = &vfstest.Faulty{FS: vfs.OS{}, Hook: func(op vfstest.Op) error {
 					mu.Lock()
 					defer mu.Unlock()
-					if rank == x.rank && op.Kind == x.kind && strings.Contains(op.Path, "step-00000002.tmp-") && strings.Contains(op.Path, x.at) {
+					if rank == x.rank && op.Kind == x.kind && strings.Contains(op.Path, "step-00000002.tmp-") &&
+						strings.Contains(op.Path, x.at) {
 						hits++
 						return x.fault
 					}
@@ -99,7 +101,8 @@ func TestSetOfABuilder(t *testing.T) {
 	}
 	opt := options(t, t.TempDir())
 	opt.Data, opt.Built = set, true
-	r := nano(t, "diff", "train.steps=4", "tokenizer.path="+filepath.Join(t.TempDir(), "none.json"), "data.sources=/not/there")
+	r := nano(t, "diff", "train.steps=4", "tokenizer.path="+filepath.Join(t.TempDir(), "none.json"),
+		"data.sources=/not/there")
 	stopAt(t, r, opt, 2)
 	if res := mustRun(t, r, opt); res.Resumed != 2 || res.Steps != 4 {
 		t.Errorf("%+v", res)
@@ -127,7 +130,8 @@ func TestSetOfABuilder(t *testing.T) {
 	if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "name the one it was built with") {
 		t.Errorf("another tokenizer: %v", err)
 	}
-	if _, err := Run(t.Context(), nano(t, "diff", "data.sources="+set, "tokenizer.path=/not/there.json"), options(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "load tokenizer") {
+	if _, err := Run(t.Context(), nano(t, "diff", "data.sources="+set, "tokenizer.path=/not/there.json"),
+		options(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "load tokenizer") {
 		t.Errorf("a tokenizer that is not there: %v", err)
 	}
 }

@@ -23,7 +23,8 @@ func TestResumeIsExact(t *testing.T) {
 	const steps = 21
 	for _, a := range layer.Archs() {
 		t.Run(a.Name, func(t *testing.T) {
-			r := nano(t, a.Name, "train.steps=21", "train.save_every=4", "train.micro_batch=1", "train.eval_every=5", "data.sources=synthetic:docs=6,len=128", "data.held_out=0.2")
+			r := nano(t, a.Name, "train.steps=21", "train.save_every=4", "train.micro_batch=1", "train.eval_every=5",
+				"data.sources=synthetic:docs=6,len=128", "data.held_out=0.2")
 			whole := t.TempDir()
 			mustRun(t, r, options(t, whole))
 			want := files(t, filepath.Join(whole, "checkpoints", "step-00000021"))
@@ -82,8 +83,10 @@ func TestAccumulation(t *testing.T) {
 				want = rows
 			}
 			for i := range rows {
-				if !(math.Abs(rows[i].Loss-want[i].Loss) <= 1e-4) || !(math.Abs(rows[i].GradNorm/want[i].GradNorm-1) <= 1e-3) {
-					t.Errorf("%s, micro-batches of %s, step %d: loss %g, norm %g; whole: %g, %g", a.Name, micro, i+1, rows[i].Loss, rows[i].GradNorm, want[i].Loss, want[i].GradNorm)
+				if !(math.Abs(rows[i].Loss-want[i].Loss) <= 1e-4) ||
+					!(math.Abs(rows[i].GradNorm/want[i].GradNorm-1) <= 1e-3) {
+					t.Errorf("%s, micro-batches of %s, step %d: loss %g, norm %g; whole: %g, %g", a.Name, micro, i+1,
+						rows[i].Loss, rows[i].GradNorm, want[i].Loss, want[i].GradNorm)
 				}
 			}
 		}
@@ -149,10 +152,12 @@ func TestDamagedCheckpoint(t *testing.T) {
 	if res := mustRun(t, r, opt); res.Resumed != 6 {
 		t.Errorf("resumed from %d, want 6", res.Resumed)
 	}
-	if s := strings.Join(said, "\n"); !strings.Contains(s, "step-00000007") || !strings.Contains(s, "model.safetensors") {
+	if s := strings.Join(said, "\n"); !strings.Contains(s, "step-00000007") ||
+		!strings.Contains(s, "model.safetensors") {
 		t.Errorf("the damaged checkpoint was not named: %s", s)
 	}
-	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000012")), files(t, filepath.Join(whole, "checkpoints", "step-00000012")))
+	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000012")),
+		files(t, filepath.Join(whole, "checkpoints", "step-00000012")))
 }
 
 func sprint(args []any) string {
@@ -241,7 +246,8 @@ func TestBrokenSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := nano(t, "diff", "tokenizer.path=", "tokenizer.vocab=260", "data.sources="+bad)
-	if _, err := Run(context.Background(), r, options(t, filepath.Join(dir, "run"))); err == nil || !strings.Contains(err.Error(), bad) {
+	if _, err := Run(context.Background(), r, options(t, filepath.Join(dir, "run"))); err == nil ||
+		!strings.Contains(err.Error(), bad) {
 		t.Errorf("error %v", err)
 	}
 	if found, _ := filepath.Glob(filepath.Join(dir, "run", "tokenizer.json*")); len(found) > 0 {
@@ -252,7 +258,8 @@ func TestBrokenSource(t *testing.T) {
 // A loss that is not finite stops the run before the update, with the batch on disk.
 func TestNotFinite(t *testing.T) {
 	dir := t.TempDir()
-	r := nano(t, "diff", "train.steps=9", "train.save_every=2", "optim.clip=0", "optim.lr=900", "optim.warmup=0", "optim.schedule=constant")
+	r := nano(t, "diff", "train.steps=9", "train.save_every=2", "optim.clip=0", "optim.lr=900", "optim.warmup=0",
+		"optim.schedule=constant")
 	_, err := Run(context.Background(), r, options(t, dir))
 	if !errors.Is(err, ErrNotFinite) {
 		t.Fatalf("a learning rate of 900: %v", err)
@@ -265,8 +272,8 @@ func TestNotFinite(t *testing.T) {
 
 // So does a held-out loss: weights may overflow in the last update, which no training loss sees.
 func TestHeldOutNotFinite(t *testing.T) {
-	r := nano(t, "diff", "train.steps=1", "train.eval_every=1", "data.held_out=0.2", "optim.clip=0", "optim.lr=900", "optim.warmup=0",
-		"optim.schedule=constant")
+	r := nano(t, "diff", "train.steps=1", "train.eval_every=1", "data.held_out=0.2", "optim.clip=0", "optim.lr=900",
+		"optim.warmup=0", "optim.schedule=constant")
 	if _, err := Run(context.Background(), r, options(t, t.TempDir())); !errors.Is(err, ErrNotFinite) {
 		t.Errorf("a learning rate of 900: %v", err)
 	}
@@ -327,7 +334,8 @@ func TestStepDoesNotAllocate(t *testing.T) {
 
 // A row has a held-out loss where one was measured at its step, and none before the first.
 func TestRowsWithHeldOutLoss(t *testing.T) {
-	r := nano(t, "transformer", "train.steps=4", "train.eval_every=2", "data.sources=synthetic:docs=6,len=128", "data.held_out=0.2")
+	r := nano(t, "transformer", "train.steps=4", "train.eval_every=2", "data.sources=synthetic:docs=6,len=128",
+		"data.held_out=0.2")
 	opt := options(t, t.TempDir())
 	opt.Report = func(row Row) {
 		if measured := row.Step%2 == 0; measured != (row.Valid > 0) || measured == math.IsNaN(row.Valid) {

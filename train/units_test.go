@@ -43,8 +43,8 @@ func TestLayouts(t *testing.T) {
 		{Layout{Data: 1, Tensor: 3}, "dp=1,tp=3,zero=0", 3, 1, "3"},
 	} {
 		err := x.l.Check(r)
-		if x.l.String() != x.text || x.l.Ranks() != x.ranks || x.l.shards() != x.shards || (err == nil) != (x.bad == "") ||
-			err != nil && !strings.Contains(err.Error(), x.bad) {
+		if x.l.String() != x.text || x.l.Ranks() != x.ranks || x.l.shards() != x.shards ||
+			(err == nil) != (x.bad == "") || err != nil && !strings.Contains(err.Error(), x.bad) {
 			t.Errorf("%v: %d ranks, %d shards, %v; want %+v", x.l, x.l.Ranks(), x.l.shards(), err, x)
 		}
 	}
@@ -74,7 +74,8 @@ func TestWireByHand(t *testing.T) {
 		{r, Layout{Data: 2, Tensor: 2}, 4 * half, rows / 2 * 4 * (10*32 + 2)},
 	} {
 		w := WireOf(x.r, types, x.l)
-		if diff := math.Abs(w.Gradients - x.gradients); !(diff <= 1e-6) || w.Activations != x.activations || w.Sum() != w.Gradients+w.Activations {
+		if diff := math.Abs(w.Gradients - x.gradients); !(diff <= 1e-6) || w.Activations != x.activations ||
+			w.Sum() != w.Gradients+w.Activations {
 			t.Errorf("%v: %+v, want %g and %g", x.l, w, x.gradients, x.activations)
 		}
 	}
@@ -83,7 +84,8 @@ func TestWireByHand(t *testing.T) {
 // What a rank reports arrives with its kind.
 func TestToldErrors(t *testing.T) {
 	other := errors.New("other")
-	for _, err := range []error{nil, other, fmt.Errorf("x: %w", checkpoint.ErrNoSpace), fmt.Errorf("x: %w", checkpoint.ErrCommitted)} {
+	for _, err := range []error{nil, other, fmt.Errorf("x: %w", checkpoint.ErrNoSpace),
+		fmt.Errorf("x: %w", checkpoint.ErrCommitted)} {
 		var m told
 		m.failed(err)
 		got := m.error(3)
@@ -124,12 +126,14 @@ func (l listed) Documents(context.Context) iter.Seq2[data.Document, error] {
 // A tokenizer is trained on the same number of documents of each source, rounded up, or on all of them.
 func TestTextsAreShared(t *testing.T) {
 	bad := errors.New("bad")
-	src := []data.Source{listed{texts: []string{"a1", "a2", "a3"}}, listed{texts: []string{"b1"}}, listed{texts: []string{"c1", "c2", "c3"}, err: bad}}
+	src := []data.Source{listed{texts: []string{"a1", "a2", "a3"}}, listed{texts: []string{"b1"}},
+		listed{texts: []string{"c1", "c2", "c3"}, err: bad}}
 	for _, x := range []struct {
 		n    int
 		want string
 		err  error
-	}{{0, "a1 a2 a3 b1 c1 c2 c3", bad}, {1, "a1 b1 c1", nil}, {3, "a1 b1 c1", nil}, {4, "a1 a2 b1 c1 c2", nil}, {12, "a1 a2 a3 b1 c1 c2 c3", bad}} {
+	}{{0, "a1 a2 a3 b1 c1 c2 c3", bad}, {1, "a1 b1 c1", nil}, {3, "a1 b1 c1", nil}, {4, "a1 a2 b1 c1 c2", nil},
+		{12, "a1 a2 a3 b1 c1 c2 c3", bad}} {
 		var err error
 		got := slices.Collect(texts(context.Background(), src, x.n, &err))
 		if strings.Join(got, " ") != x.want || err != x.err {
@@ -182,11 +186,13 @@ func TestWarningLimits(t *testing.T) {
 		{small, Row{Loss: 2.199, GradNorm: 1}, 0}, {small, Row{Loss: 2.201, GradNorm: 1}, metrics.LossSpike},
 		{large, Row{Loss: 2.5, GradNorm: 1}, 0}, {large, Row{Loss: 2.501, GradNorm: 1}, metrics.LossSpike},
 		{small, Row{Loss: 1, GradNorm: 0.01}, 0},
-		{small, Row{Loss: 9, GradNorm: 99, LambdaMax: 2}, metrics.LossSpike | metrics.GradientSpike | metrics.LambdaRange},
+		{small, Row{Loss: 9, GradNorm: 99, LambdaMax: 2},
+			metrics.LossSpike | metrics.GradientSpike | metrics.LambdaRange},
 	} {
 		var w watch
 		for i := range 30 {
-			w.judge(&Row{Loss: 2 + x.deviation*float64(i%3-1), GradNorm: 1}, func(s string, args ...any) { t.Errorf(s, args...) })
+			w.judge(&Row{Loss: 2 + x.deviation*float64(i%3-1), GradNorm: 1},
+				func(s string, args ...any) { t.Errorf(s, args...) })
 		}
 		said := 0
 		for range 2 {
@@ -207,7 +213,8 @@ func TestWarningLimits(t *testing.T) {
 
 // No rank is done before the last checkpoint is.
 func TestRanksWaitForTheLastCheckpoint(t *testing.T) {
-	r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=2", "train.save_every=0", "train.eval_batches=0")
+	r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=2", "train.save_every=0",
+		"train.eval_batches=0")
 	var saved atomic.Bool
 	dir, table := t.TempDir(), newFacts(2)
 	err := disttest.NewWorld(2, disttest.Options{}).Run(func(c dist.Comm) error {
@@ -255,7 +262,8 @@ func TestMeasure(t *testing.T) {
 	if took, err := Measure(d, nano(t, "diff")); err != nil || took <= 0 || d.n != 0 {
 		t.Errorf("%v, %v, %d buffers are left", took, err, d.n)
 	}
-	for name, want := range map[string]bool{"model.safetensors": true, "model-rank-1.safetensors": true, "optimizer.safetensors": false, "model.json": false, "state.json": false} {
+	for name, want := range map[string]bool{"model.safetensors": true, "model-rank-1.safetensors": true,
+		"optimizer.safetensors": false, "model.json": false, "state.json": false} {
 		if IsWeights(name) != want {
 			t.Errorf("%s: weights %v", name, !want)
 		}
@@ -306,7 +314,8 @@ func TestClock(t *testing.T) {
 		near("the use of the machine", row.MFU, row.TokS*c.flops/1e9)
 		near("the share", row.Percent, float64(i+1))
 		near("the date", row.Time, 1.7e9+wall)
-		if math.IsNaN(row.EvalS) == eval || math.IsNaN(row.SaveS) == save || eval && row.EvalS != 1 || save && row.SaveS != 3 {
+		if math.IsNaN(row.EvalS) == eval || math.IsNaN(row.SaveS) == save || eval && row.EvalS != 1 || save &&
+			row.SaveS != 3 {
 			t.Errorf("row %d: evaluation %g s, saving %g s", i+1, row.EvalS, row.SaveS)
 		}
 		if row.Step != i+1 || row.Total != 100 || row.Tokens != 7 {

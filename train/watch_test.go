@@ -14,8 +14,8 @@ import (
 
 // quietRow is a step about which nothing is odd: noise of a few percent around a falling loss.
 func quietRow(g *rand.Rand, step int) Row {
-	return Row{Step: step, Loss: 4 - 0.002*float64(step) + 0.05*g.NormFloat64(), GradNorm: 0.8 * math.Exp(0.2*g.NormFloat64()),
-		LambdaMin: 0.2, LambdaMax: 0.7}
+	return Row{Step: step, Loss: 4 - 0.002*float64(step) + 0.05*g.NormFloat64(),
+		GradNorm: 0.8 * math.Exp(0.2*g.NormFloat64()), LambdaMin: 0.2, LambdaMax: 0.7}
 }
 
 // Each kind of oddity sets its own mark, is counted at each step, and is said once each time it begins.
@@ -33,7 +33,8 @@ func TestWatch(t *testing.T) {
 		{"gradient", func(r *Row) { r.GradNorm = 11 }, metrics.GradientSpike, "gradient norm 11"},
 		{"large gradient", func(r *Row) { r.GradNorm = 6 }, 0, ""},
 		{"loss", func(r *Row) { r.Loss = 5 }, metrics.LossSpike, "loss 5.0000"},
-		{"all", func(r *Row) { r.Loss, r.GradNorm, r.LambdaMin = 9, 99, -1 }, metrics.LossSpike | metrics.GradientSpike | metrics.LambdaRange, "loss 9"},
+		{"all", func(r *Row) { r.Loss, r.GradNorm, r.LambdaMin = 9, 99, -1 },
+			metrics.LossSpike | metrics.GradientSpike | metrics.LambdaRange, "loss 9"},
 	} {
 		var w watch
 		g := rand.New(rand.NewPCG(1, 2))
@@ -78,7 +79,8 @@ func TestWarningsSayTheMedian(t *testing.T) {
 // A run whose learning rate explodes for a moment warns, counts it in every row from there, and still knows after a resume.
 func TestWarningsAreCounted(t *testing.T) {
 	dir := t.TempDir()
-	r := nano(t, "diff", "train.steps=40", "optim.lr=0.3", "optim.clip=0", "optim.warmup=30", "train.batch=1", "train.save_every=0")
+	r := nano(t, "diff", "train.steps=40", "optim.lr=0.3", "optim.clip=0", "optim.warmup=30", "train.batch=1",
+		"train.save_every=0")
 	opt := options(t, dir)
 	lines := 0
 	opt.Say = func(f string, _ ...any) {

@@ -20,8 +20,10 @@ func TestWhen(t *testing.T) {
 	for _, x := range []struct{ steps, eval, batches, save, log, probe, asked, stop int }{
 		{5, 2, 2, 3, 2, 3, 0, 0}, {4, 3, 0, 2, 9, 4, 0, 0}, {5, 0, 2, 0, 2, 0, 3, 0}, {5, 4, 2, 4, 2, 4, 0, 3},
 	} {
-		r := nano(t, "diff", fmt.Sprint("train.steps=", x.steps), fmt.Sprint("train.eval_every=", x.eval), fmt.Sprint("train.eval_batches=", x.batches),
-			fmt.Sprint("train.save_every=", x.save), fmt.Sprint("train.log_every=", x.log), "train.keep_last=99", "train.micro_batch=1", "data.held_out=0.3", "optim.warmup=3")
+		r := nano(t, "diff", fmt.Sprint("train.steps=", x.steps), fmt.Sprint("train.eval_every=", x.eval),
+			fmt.Sprint("train.eval_batches=", x.batches),
+			fmt.Sprint("train.save_every=", x.save), fmt.Sprint("train.log_every=", x.log), "train.keep_last=99",
+			"train.micro_batch=1", "data.held_out=0.3", "optim.warmup=3")
 		opt := options(t, t.TempDir())
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -75,7 +77,8 @@ func TestWhen(t *testing.T) {
 				t.Errorf("%+v: step %d has %d norms by kind", x, step, len(row.Groups))
 			}
 			ema = 0.98*ema + 0.02*row.Loss
-			if row.Step != step || row.LR != r.Optim.Rate(i, x.steps) || row.Tokens != int64(step*r.Train.Batch*r.Train.SeqLen) || !(math.Abs(row.LossEMA-ema) <= 1e-12) {
+			if row.Step != step || row.LR != r.Optim.Rate(i, x.steps) ||
+				row.Tokens != int64(step*r.Train.Batch*r.Train.SeqLen) || !(math.Abs(row.LossEMA-ema) <= 1e-12) {
 				t.Errorf("%+v: row %+v", x, row)
 			}
 		}

@@ -82,7 +82,8 @@ func lossOn(t *testing.T, r recipe.Recipe, file, valid string, batches int) floa
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := data.Build(context.Background(), filepath.Join(dir, "valid"), []data.Source{src}, s.Tokenizer, data.BuildOptions{}); err != nil {
+	if _, err := data.Build(context.Background(), filepath.Join(dir, "valid"), []data.Source{src}, s.Tokenizer,
+		data.BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	set, err := data.OpenSet(filepath.Join(dir, "valid"), true)
@@ -106,7 +107,8 @@ func lossOn(t *testing.T, r recipe.Recipe, file, valid string, batches int) floa
 // or two topics only, and what it learns of one is overwritten by the next.
 func TestWholeDocumentsLearnAsWell(t *testing.T) {
 	dir := t.TempDir()
-	whole, cut, valid := filepath.Join(dir, "whole.jsonl"), filepath.Join(dir, "cut.jsonl"), filepath.Join(dir, "valid.jsonl")
+	whole, cut, valid := filepath.Join(dir, "whole.jsonl"), filepath.Join(dir, "cut.jsonl"),
+		filepath.Join(dir, "valid.jsonl")
 	books := topics(24, 130, 1)
 	writeJSONL(t, whole, books)
 	writeJSONL(t, cut, cutUp(books, 150))
@@ -114,11 +116,13 @@ func TestWholeDocumentsLearnAsWell(t *testing.T) {
 	loss := map[string]float64{}
 	for _, order := range []string{"random", "stream"} {
 		for name, file := range map[string]string{"whole": whole, "cut": cut} {
-			r := nano(t, "transformer", "train.steps=350", "train.batch=8", "train.seq_len=32", "train.save_every=0", "data.held_out=0", "data.order="+order)
+			r := nano(t, "transformer", "train.steps=350", "train.batch=8", "train.seq_len=32", "train.save_every=0",
+				"data.held_out=0", "data.order="+order)
 			loss[order+" "+name] = lossOn(t, r, file, valid, 60)
 		}
 	}
-	t.Logf("held-out loss: random %.3f whole, %.3f cut; stream %.3f whole, %.3f cut", loss["random whole"], loss["random cut"], loss["stream whole"], loss["stream cut"])
+	t.Logf("held-out loss: random %.3f whole, %.3f cut; stream %.3f whole, %.3f cut", loss["random whole"],
+		loss["random cut"], loss["stream whole"], loss["stream cut"])
 	if d := loss["random whole"] - loss["random cut"]; !(math.Abs(d) <= 0.05) {
 		t.Errorf("whole documents end %.3f nats from the same ones cut up, at most 0.05 allowed", d)
 	}

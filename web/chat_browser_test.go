@@ -12,7 +12,8 @@ const idle = `document.querySelector("#chat-stop").disabled && document.querySel
 
 // set gives a setting a value as typing would.
 func setting(id, value string) string {
-	return `(() => { const e = document.querySelector("#chat-` + id + `"); e.value = "` + value + `"; e.dispatchEvent(new Event("change")); })()`
+	return `(() => { const e = document.querySelector("#chat-` + id + `"); e.value = "` + value +
+		`"; e.dispatchEvent(new Event("change")); })()`
 }
 
 func TestChatInBrowser(t *testing.T) {

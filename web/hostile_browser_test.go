@@ -26,12 +26,14 @@ func hostile() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", web.Handler())
 	mux.Handle("GET /v1/models", say(m{"data": []m{{"id": markup, "meta": m{
-		"arch": markup, "n_layer": 1, "n_head": 1, "n_maps": 2, "chat": false, "attention_cells": 1000, "attention_entries": 1000}}}}))
+		"arch": markup, "n_layer": 1, "n_head": 1, "n_maps": 2, "chat": false, "attention_cells": 1000,
+		"attention_entries": 1000}}}}))
 	mux.Handle("POST /tokenize", say(m{"count": 1}))
 	mux.Handle("POST /v1/attention", say(m{"arch": markup, "layers": 1, "heads": 1, "maps": 2, "tile": 1, "loss": 1,
 		"tokens": []m{tok}, "shown": []m{head}, "next": []m{{"token": 0, "top": []m{tok}}}}))
 	mux.Handle("GET /v1/runs", say(m{"data": []m{{"id": markup}}}))
-	mux.Handle("GET /v1/runs/", say(m{"cursor": 1, "rows": []m{{"step": 1, "total_steps": 2, "loss": 1, "loss_ema": 1}}}))
+	mux.Handle("GET /v1/runs/", say(m{"cursor": 1,
+		"rows": []m{{"step": 1, "total_steps": 2, "loss": 1, "loss_ema": 1}}}))
 	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		b, _ := json.Marshal(m{"choices": []m{{"text": markup, "logprobs": m{

@@ -294,10 +294,12 @@ func (r *rig) fileWithoutServer(file *browser.Page, text string) {
 		"dropped, in a file",
 	)
 	// A file has no maps of the changed model: the page makes them itself, of A1, A2 and λ.
-	layer0, head := int(file.Number(`document.querySelector("#lab-layer").value`)), int(file.Number(`document.querySelector("#lab-head").value`))
+	layer0, head := int(file.Number(`document.querySelector("#lab-layer").value`)),
+		int(file.Number(`document.querySelector("#lab-head").value`))
 	mark(file)
 	n := len(r.tok.Encode(text))
-	checkSpan(t, file, r.look("diff", text, layer.Intervention{Lambda: &zero, Layers: []int{layer0}}), layer0, head, n-3, n)
+	checkSpan(t, file, r.look("diff", text, layer.Intervention{Lambda: &zero, Layers: []int{layer0}}),
+		layer0, head, n-3, n)
 	file.Click("#lab-reset")
 	file.Wait(edited(""))
 	checkNext(t, file, r.look("diff", text), "as trained, in a file")

@@ -37,7 +37,8 @@ func says(t *testing.T, p *browser.Page, module string, cases [][2]string) {
 	t.Helper()
 	for _, c := range cases {
 		var got string
-		p.Eval(fmt.Sprintf(`import("/ui/%s").then(async m => JSON.stringify(await (%s)) ?? "undefined")`, module, c[0]), &got)
+		p.Eval(fmt.Sprintf(`import("/ui/%s").then(async m => JSON.stringify(await (%s)) ?? "undefined")`, module, c[0]),
+			&got)
 		if got != c[1] {
 			t.Errorf("%s: %s is %s, want %s", module, c[0], got, c[1])
 		}
@@ -49,9 +50,12 @@ func says(t *testing.T, p *browser.Page, module string, cases [][2]string) {
 func wordsAndLinks(t *testing.T, p *browser.Page) {
 	t.Helper()
 	says(t, p, "dom.js", [][2]string{
-		{`[-0.0004, -1.55, 2].map(x => m.fixed(x, 3))`, `["0.000","−1.550","2.000"]`}, {`[0.25, 0.0001, -2, 0].map(x => m.signed(x, 2))`, `["+0.25","0.00","−2.00","0.00"]`},
-		{`[0, 0.0004, 0.0006, 0.05, 0.0994, 0.0996, 0.5, 1].map(m.percent)`, `["0.0 %","< 0.1 %","0.1 %","5.0 %","9.9 %","10 %","50 %","100 %"]`},
-		{`["<|end|>", "</s>", "<s>", "a\nb\tc", "<b>"].map(m.shown)`, `["⟨end⟩","⟨s⟩","⟨s⟩","a⏎b⇥c","<b>"]`}, {`["  ", " a "].map(m.quoted)`, `["“␣”","“a”"]`},
+		{`[-0.0004, -1.55, 2].map(x => m.fixed(x, 3))`, `["0.000","−1.550","2.000"]`},
+		{`[0.25, 0.0001, -2, 0].map(x => m.signed(x, 2))`, `["+0.25","0.00","−2.00","0.00"]`},
+		{`[0, 0.0004, 0.0006, 0.05, 0.0994, 0.0996, 0.5, 1].map(m.percent)`,
+			`["0.0 %","< 0.1 %","0.1 %","5.0 %","9.9 %","10 %","50 %","100 %"]`},
+		{`["<|end|>", "</s>", "<s>", "a\nb\tc", "<b>"].map(m.shown)`, `["⟨end⟩","⟨s⟩","⟨s⟩","a⏎b⇥c","<b>"]`},
+		{`["  ", " a "].map(m.quoted)`, `["“␣”","“a”"]`},
 		{`[[5, 0, 3], [-1, 0, 3], [2, 0, 3]].map(a => m.clamp(...a))`, `[3,0,2]`},
 	})
 	says(t, p, "examples.js", [][2]string{
@@ -65,20 +69,24 @@ func wordsAndLinks(t *testing.T, p *browser.Page) {
 		{flat + `(m.fromHash(""))`, `{` + plain + `,"knocked":[]}`},
 		{flat + `(m.fromHash("#attention?layer=-1&head=1.5&tl=4097&th=a&x=2.1&span=5-5&out=1.2_x_3&scope=some&second=z&curve=z&src=b&grid=q&q=-3"))`, `{` + plain + `,"knocked":["1.2"]}`},
 		{flat + `(m.fromHash(` + full + `))`, `{"layer":4096,"head":3,"tl":1,"th":2,"x":0,"scope":"all","second":"shuffled","curve":"symlog","src":"tf","grid":"cancels","model":"m","twin":"none","text":"a b&","q":5,"span":[2,7],"knocked":["0.1","2.3"]}`},
-		{`m.toHash(m.fromHash(` + full + `)) === ` + full, `true`}, {`m.toHash(m.fromHash(""))`, `"#attention?"`}, {`m.toHash({ ...m.fromHash(""), q: 0 })`, `"#attention?q=0"`},
+		{`m.toHash(m.fromHash(` + full + `)) === ` + full, `true`}, {`m.toHash(m.fromHash(""))`, `"#attention?"`},
+		{`m.toHash({ ...m.fromHash(""), q: 0 })`, `"#attention?q=0"`},
 		{`[true, false].map(two => m.interventions({ ...m.fromHash("#?layer=2&x=0.5&second=averaged&out=1.0_0.3"), peek: 9 }, two))`,
 			`[[{"layers":[2],"lambda":0.5,"second":"averaged"},{"layers":[0],"heads":[3],"knockout":true},{"layers":[1],"heads":[0],"knockout":true}],[{"layers":[0],"heads":[3],"knockout":true},{"layers":[1],"heads":[0],"knockout":true}]]`},
-		{`["", "#?scope=all&x=0", "#?second=shuffled&scope=all"].map(h => m.interventions(m.fromHash(h), true))`, `[[],[{"lambda":0}],[{"second":"shuffled"}]]`},
+		{`["", "#?scope=all&x=0", "#?second=shuffled&scope=all"].map(h => m.interventions(m.fromHash(h), true))`,
+			`[[],[{"lambda":0}],[{"second":"shuffled"}]]`},
 	})
 	list := lab.Interventions(model.Config{Arch: "diff", Layers: 2, Heads: 2}, true) // names as attend writes them into a file
-	for i, v := range append(list, layer.Intervention{Layers: []int{0, 2}, Heads: []int{1, 3}, Knockout: true, Second: layer.SecondShuffled}) {
+	for i, v := range append(list, layer.Intervention{Layers: []int{0, 2}, Heads: []int{1, 3}, Knockout: true,
+		Second: layer.SecondShuffled}) {
 		b, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		says(t, p, "link.js", [][2]string{{fmt.Sprintf("m.nameOf([%s])", b), fmt.Sprintf("%q", v.String())}})
 		if i == 0 {
-			says(t, p, "link.js", [][2]string{{fmt.Sprintf("m.nameOf([%s, %s])", b, b), fmt.Sprintf("%q", v.String()+";"+v.String())}})
+			says(t, p, "link.js", [][2]string{{fmt.Sprintf("m.nameOf([%s, %s])", b, b),
+				fmt.Sprintf("%q", v.String()+";"+v.String())}})
 		}
 	}
 }
@@ -100,23 +108,33 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 	maps := fmt.Sprintf(`maps: { a1: %s, a2: %s }`, f(1, 0.5, 0.5, 0.25, 0.25, 0.5), f(1, 0.25, 0.75, 0.5, 0.5, 0))
 	v1, v2 := reply(1, "lambda: 0.5, "+maps), reply(1, "lambda: 0.5, lambdas: "+f(0, 1, 2)+", "+maps)
 	tiled := reply(2, fmt.Sprintf(`lambda: 0.5, maps: { a1: %s, a2: %s }`, f(1, 0.5, 0.5), f(1, 0, 1)))
-	rows := reply(3, fmt.Sprintf(`lambda: 0.5, rows: [{ token: 2, maps: { a1: %s, a2: %s } }]`, f(0.5, 0, 0.5), f(0, 1, 0)))
+	rows := reply(3, fmt.Sprintf(`lambda: 0.5, rows: [{ token: 2, maps: { a1: %s, a2: %s } }]`,
+		f(0.5, 0, 0.5), f(0, 1, 0)))
 	const list = `(t => t && { data: [...t.data], tile: t.tile, n: t.n })`
 	says(t, p, "maps.js", [][2]string{
 		{list + `(new m.Look(` + v1 + `).triangle(1, 0, "a2"))`, `{"data":[1,0.25,0.75,0.5,0.5,0],"tile":1,"n":3}`},
 		{list + `(new m.Look(` + v1 + `).triangle(1, 0, "df"))`, `{"data":[0.5,0.375,0.125,0,0,0.5],"tile":1,"n":3}`},
-		{list + `(new m.Look(` + v1 + `).triangle(1, 0, "df", 2))`, `{"data":[0,0.25,-0.25,-0.25,-0.25,0.5],"tile":1,"n":3}`},
-		{list + `(new m.Look(` + v2 + `).triangle(1, 0, "df"))`, `{"data":[1,0.25,-0.25,-0.75,-0.75,0.5],"tile":1,"n":3}`},
+		{list + `(new m.Look(` + v1 + `).triangle(1, 0, "df", 2))`,
+			`{"data":[0,0.25,-0.25,-0.25,-0.25,0.5],"tile":1,"n":3}`},
+		{list + `(new m.Look(` + v2 + `).triangle(1, 0, "df"))`,
+			`{"data":[1,0.25,-0.25,-0.75,-0.75,0.5],"tile":1,"n":3}`},
 		{list + `(new m.Look(` + tiled + `).triangle(1, 0, "df"))`, `{"data":[0.5,0.5,0],"tile":2,"n":2}`},
-		{list + `(new m.Look({ ...` + v1 + `, maps: 1 }).triangle(1, 0, "df", 2))`, `{"data":[1,0.5,0.5,0.25,0.25,0.5],"tile":1,"n":3}`},
+		{list + `(new m.Look({ ...` + v1 + `, maps: 1 }).triangle(1, 0, "df", 2))`,
+			`{"data":[1,0.5,0.5,0.25,0.25,0.5],"tile":1,"n":3}`},
 		{`new m.Look(` + v1 + `).triangle(0, 0, "df")`, `null`},
-		{`[...new m.Look(` + v1 + `).row(1, 0, "df", 1)]`, `[0.375,0.125]`}, {`[...new m.Look(` + v1 + `).row(1, 0, "df", 1, 2)]`, `[0.25,-0.25]`},
-		{`[...new m.Look(` + v2 + `).row(1, 0, "df", 2)]`, `[-0.75,-0.75,0.5]`}, {`[...new m.Look(` + v1 + `).row(1, 0, "a1", 2)]`, `[0.25,0.25,0.5]`},
+		{`[...new m.Look(` + v1 + `).row(1, 0, "df", 1)]`, `[0.375,0.125]`},
+		{`[...new m.Look(` + v1 + `).row(1, 0, "df", 1, 2)]`, `[0.25,-0.25]`},
+		{`[...new m.Look(` + v2 + `).row(1, 0, "df", 2)]`, `[-0.75,-0.75,0.5]`},
+		{`[...new m.Look(` + v1 + `).row(1, 0, "a1", 2)]`, `[0.25,0.25,0.5]`},
 		{`[new m.Look(` + tiled + `).row(1, 0, "df", 2), new m.Look(` + v1 + `).row(0, 0, "a1", 0)]`, `[null,null]`},
-		{`[0, 2].map(q => new m.Look(` + v2 + `).lambda(1, 0, q)).concat(new m.Look(` + v1 + `).lambda(1, 0, 2))`, `[0,2,0.5]`},
+		{`[0, 2].map(q => new m.Look(` + v2 + `).lambda(1, 0, q)).concat(new m.Look(` + v1 +
+			`).lambda(1, 0, 2))`, `[0,2,0.5]`},
 		{`(l => { l.add(` + rows + `); return [[...l.row(1, 0, "df", 2)], l.row(1, 0, "df", 1), l.triangle(1, 0, "a1").n] })(new m.Look(` + tiled + `))`, `[[0.5,-0.5,0.5],null,2]`},
-		{`(l => { l.add(` + v1 + `); l.add(` + tiled + `); return [l.triangle(1, 0, "a1").n, l.next.get(2)] })(new m.Look(` + tiled + `))`, `[3,["x"]]`},
-		{`m.share([0.5, -0.25, 0.25], [1, 3])`, `{"share":0.5,"sum":0,"total":1}`}, {`m.share([0.5, -0.25, 0.25], [0, 1])`, `{"share":0.5,"sum":0.5,"total":1}`}, {`m.share([0], [0, 1])`, `{"share":0,"sum":0,"total":0}`},
+		{`(l => { l.add(` + v1 + `); l.add(` + tiled +
+			`); return [l.triangle(1, 0, "a1").n, l.next.get(2)] })(new m.Look(` + tiled + `))`, `[3,["x"]]`},
+		{`m.share([0.5, -0.25, 0.25], [1, 3])`, `{"share":0.5,"sum":0,"total":1}`},
+		{`m.share([0.5, -0.25, 0.25], [0, 1])`, `{"share":0.5,"sum":0.5,"total":1}`},
+		{`m.share([0], [0, 1])`, `{"share":0,"sum":0,"total":0}`},
 		{`[m.cancels([0.5, -0.25], 0.5), m.cancels([1, -1], 0), m.cancels([1], -1)]`, `[0.5,0,0.5]`},
 	})
 	const meta = `{ n_layer: 2, n_head: 3, n_maps: 2, attention_cells: %s, attention_entries: %s }`
@@ -127,10 +145,13 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 		{plan("880", "1200", 10), `{"whole":true,"query":{"size":256,"next":[0,1,2,3,4,5,6,7,8,9],"topk":8}}`},
 		{plan("879", "1200", 10), `{"whole":false,"query":{"size":7,"next":[9],"topk":8}}`}, // 6·(7·8 + 10) is less than half of it, 6·(8·9 + 10) is more
 		{plan("880", "1199", 10), `{"whole":false,"query":{"size":7,"next":[9],"topk":8,"layers":[1]}}`},
-		{plan("1e9", "1e9", 256) + `.whole`, `true`}, {plan("1e9", "1e9", 257), `{"whole":false,"query":{"size":64,"next":[256],"topk":8}}`}, {plan("1", "1e9", 300) + `.query.size`, `4`},
+		{plan("1e9", "1e9", 256) + `.whole`, `true`},
+		{plan("1e9", "1e9", 257), `{"whole":false,"query":{"size":64,"next":[256],"topk":8}}`},
+		{plan("1", "1e9", 300) + `.query.size`, `4`},
 		{`(s => [s.has([]), s.has([{ lambda: 0 }]), s.has([{ lambda: 1 }]), s.outcome("", "", {}, [{ lambda: 0 }]), s.outcome("", "", {}, []), s.look("b").whole, s.look("a").whole, s.card("b").id, s.live])(new m.Saved({ models: [{ id: "a" }, { id: "b" }], looks: [{ model: "a", whole: false }, { model: "b" }], outcomes: { "lambda=0": { loss: 2 } } }))`,
 			`[true,true,false,{"loss":2},null,true,false,"b",false]`},
-		{`(() => { try { new m.Saved({ looks: [] }).look("z") } catch (e) { return e.message } })()`, `"this file has nothing about the model z"`},
+		{`(() => { try { new m.Saved({ looks: [] }).look("z") } catch (e) { return e.message } })()`,
+			`"this file has nothing about the model z"`},
 	})
 }
 
@@ -138,9 +159,14 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 func drawingAndCalls(t *testing.T, p *browser.Page) {
 	t.Helper()
 	says(t, p, "colour.js", [][2]string{
-		{`(m.setScale("light", "linear"), [0, 1, -1, 2, -0.75].map(m.colour))`, `[[241,239,232],[111,34,6],[12,52,104],[111,34,6],[47,111,181]]`},
-		{`[0.5, -0.5].map(m.height)`, `[0.5,-0.5]`}, {`(m.setScale("dark", "sqrt"), [0, 0.25, 1, -1].map(m.colour))`, `[[29,33,38],[177,96,28],[255,226,189],[211,233,255]]`},
-		{`[0.25, -0.25, 4].map(m.height)`, `[0.5,-0.5,1]`}, {`(m.setScale("dark", "symlog"), [0, 1, -1].map(m.height))`, `[0,1,-1]`}, {`m.height(0.004).toFixed(4)`, `"0.1254"`}, // ln 2 / ln 251
+		{`(m.setScale("light", "linear"), [0, 1, -1, 2, -0.75].map(m.colour))`,
+			`[[241,239,232],[111,34,6],[12,52,104],[111,34,6],[47,111,181]]`},
+		{`[0.5, -0.5].map(m.height)`, `[0.5,-0.5]`},
+		{`(m.setScale("dark", "sqrt"), [0, 0.25, 1, -1].map(m.colour))`,
+			`[[29,33,38],[177,96,28],[255,226,189],[211,233,255]]`},
+		{`[0.25, -0.25, 4].map(m.height)`, `[0.5,-0.5,1]`},
+		{`(m.setScale("dark", "symlog"), [0, 1, -1].map(m.height))`, `[0,1,-1]`},
+		{`m.height(0.004).toFixed(4)`, `"0.1254"`}, // ln 2 / ln 251
 		{`[[0, 0, 0], [255, 255, 255], [120, 120, 120], [110, 110, 110]].map(m.ink)`, `["#fff","#000","#000","#fff"]`},
 		{`(c => { m.setScale("light", "linear"); m.paint(c, [0, 1, -1], 2); return [c.width, [...c.getContext("2d").getImageData(0, 0, 2, 2).data]] })(document.createElement("canvas"))`,
 			`[2,[241,239,232,255,0,0,0,0,111,34,6,255,12,52,104,255]]`},
@@ -164,7 +190,8 @@ func drawingAndCalls(t *testing.T, p *browser.Page) {
 	}
 	const base = `"stream":true,"stream_options":{"include_usage":true},"seed":3`
 	says(t, p, "chat.js", [][2]string{
-		{request("y", "false"), `["/v1/completions",{"model":"y",` + base + `,"prompt":"A2\nB3\nC","logprobs":5}]`}, {request("x", "false"), `["/v1/completions",{"model":"x",` + base + `,"prompt":"A1\nB\nC","logprobs":5}]`},
+		{request("y", "false"), `["/v1/completions",{"model":"y",` + base + `,"prompt":"A2\nB3\nC","logprobs":5}]`},
+		{request("x", "false"), `["/v1/completions",{"model":"x",` + base + `,"prompt":"A1\nB\nC","logprobs":5}]`},
 		{request("y", "true"), `["/v1/chat/completions",{"model":"y",` + base + `,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":"2"},{"role":"user","content":"B"},{"role":"assistant","content":"3"},{"role":"user","content":"C"}],"logprobs":true,"top_logprobs":5}]`},
 	})
 	sent := func(parts ...any) string {
@@ -173,9 +200,11 @@ func drawingAndCalls(t *testing.T, p *browser.Page) {
 			try { await m.stream("/p", { a: 1 }, null, v => got.push(v)) } catch (e) { got.push(e.message) } return got })()`, b)
 	}
 	says(t, p, "api.js", [][2]string{
-		{sent("data: {\"a\"", ":1}\n", "\ndata: {\"a\":2}\n\n: ping\n\ndata: [DO", "NE]\n\n"), `["/p","POST","{\"a\":1}",{"a":1},{"a":2}]`},
+		{sent("data: {\"a\"", ":1}\n", "\ndata: {\"a\":2}\n\n: ping\n\ndata: [DO", "NE]\n\n"),
+			`["/p","POST","{\"a\":1}",{"a":1},{"a":2}]`},
 		{sent(bytewise("data: {\"a\":\"é漢🙂\"}\n\n")...), `["/p","POST","{\"a\":1}",{"a":"é漢🙂"}]`},
-		{sent("data: {\"a\":1}\n\ndata: {\"error\":{\"message\":\"hot\"}}\n\ndata: {\"a\":2}\n\n"), `["/p","POST","{\"a\":1}",{"a":1},"hot"]`},
+		{sent("data: {\"a\":1}\n\ndata: {\"error\":{\"message\":\"hot\"}}\n\ndata: {\"a\":2}\n\n"),
+			`["/p","POST","{\"a\":1}",{"a":1},"hot"]`},
 		{`(window.fetch = async () => new Response("{}", { status: 503 }), m.get("/x").catch(e => [e.message, e.status, e instanceof m.ServerError]))`, `["the server answered 503",503,true]`},
 		{`(window.fetch = async () => new Response('{"error":{"message":"no"}}', { status: 400 }), m.post("/x", {}).catch(e => [e.message, e.status]))`, `["no",400]`},
 	})

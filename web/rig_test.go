@@ -54,7 +54,8 @@ func newRig(t *testing.T) *rig {
 	}
 	var models []*server.Model
 	for _, arch := range []string{"diff", "transformer", "diff2"} {
-		shape := model.Config{Arch: arch, Vocab: 260, Context: 8192, Layers: 2, Dim: 32, Heads: 2, KVHeads: 2, HeadDim: 8}
+		shape := model.Config{Arch: arch, Vocab: 260, Context: 8192, Layers: 2, Dim: 32, Heads: 2,
+			KVHeads: 2, HeadDim: 8}
 		net := modeltest.New(t, d, shape, layer.Memory{}, 7)
 		m, err := server.NewModel(
 			server.Source{

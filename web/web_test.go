@@ -124,25 +124,31 @@ func TestHashesAndHeaders(t *testing.T) {
 		_, rest, ok := strings.Cut(f, "<"+element+">")
 		text, _, _ := strings.Cut(rest, "</"+name+">")
 		sum := sha256.Sum256([]byte(text))
-		if want := directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !ok || len(text) < 1000 || !strings.Contains(f, want) {
+		if want := directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !ok || len(text) < 1000 ||
+			!strings.Contains(f, want) {
 			t.Errorf("the policy does not allow the %s of %d characters", name, len(text))
 		}
 	}
-	if strings.Index(f, "Content-Security-Policy") > strings.Index(f, "<style>") || strings.Count(f, "Content-Security-Policy") != 1 {
+	if strings.Index(f, "Content-Security-Policy") > strings.Index(f, "<style>") ||
+		strings.Count(f, "Content-Security-Policy") != 1 {
 		t.Error("the policy comes after what it is for")
 	}
-	if data := string(File([]byte("{\"a\":\"\u2028\u2029<\"}"))); !strings.Contains(data, `id="data">{"a":"\u2028\u2029\u003c"}</script>`) {
+	if data := string(File([]byte("{\"a\":\"\u2028\u2029<\"}"))); !strings.Contains(data,
+		`id="data">{"a":"\u2028\u2029\u003c"}</script>`) {
 		t.Error("the data is changed, or not escaped")
 	}
 	tags := map[string]string{}
 	for _, p := range []string{"/", "/ui/app.js", "/ui/lab.js", "/ui/base.css", "/ui/file.html"} {
 		r := fetch(t, p, "If-None-Match", `"old"`)
-		if r.StatusCode != http.StatusOK || r.Header.Get("Cache-Control") != "no-cache" || r.Header.Get("Cross-Origin-Opener-Policy") != "same-origin" || r.Header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+		if r.StatusCode != http.StatusOK || r.Header.Get("Cache-Control") != "no-cache" ||
+			r.Header.Get("Cross-Origin-Opener-Policy") != "same-origin" ||
+			r.Header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
 			t.Errorf("%s: %d %v", p, r.StatusCode, r.Header)
 		}
 		body, err := io.ReadAll(r.Body)
 		sum := sha256.Sum256(body)
-		if tag := r.Header.Get("ETag"); err != nil || len(body) == 0 || tag != fmt.Sprintf("%q", hex.EncodeToString(sum[:8])) || tags[tag] != "" {
+		if tag := r.Header.Get("ETag"); err != nil || len(body) == 0 ||
+			tag != fmt.Sprintf("%q", hex.EncodeToString(sum[:8])) || tags[tag] != "" {
 			t.Errorf("%s: %d bytes, tag %s (%v)", p, len(body), tag, err)
 		} else {
 			tags[tag] = p
@@ -179,7 +185,8 @@ func TestBundleOrder(t *testing.T) {
 			}
 			exported := string(read(m[2]))
 			for _, word := range strings.Split(m[1], ", ") {
-				if !slices.ContainsFunc(exportLine.FindAllStringSubmatch(exported, -1), func(m []string) bool { return m[2] == word }) {
+				if !slices.ContainsFunc(exportLine.FindAllStringSubmatch(exported, -1),
+					func(m []string) bool { return m[2] == word }) {
 					t.Errorf("%s does not export %s", m[2], word)
 				}
 			}

@@ -60,7 +60,8 @@ func (o *ordeal) same(a, b string) {
 		got, err := os.ReadFile(filepath.Join(o.dir, a, e.Name()))
 		want, _ := os.ReadFile(filepath.Join(o.dir, b, e.Name()))
 		if err != nil || string(got) != string(want) {
-			o.Fatalf("%s: %d bytes that are not the %d of an undisturbed export (%v)", e.Name(), len(got), len(want), err)
+			o.Fatalf("%s: %d bytes that are not the %d of an undisturbed export (%v)", e.Name(), len(got),
+				len(want), err)
 		}
 	}
 }

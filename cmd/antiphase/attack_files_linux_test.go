@@ -24,11 +24,13 @@ type target struct {
 // victims makes a folder with a file of every kind that the program reads.
 func victims(o *ordeal) []target {
 	call := func(args ...string) { o.Helper(); call(o.T, o.dir, 0, append(args, "-q")...) }
-	call("train", "--size", "nano", "--steps", "4", "--dir", "run", "--set", "model.context=256", "--set", "tokenizer.path=", "--set", "tokenizer.vocab=300", "--set", "model.vocab=320")
+	call("train", "--size", "nano", "--steps", "4", "--dir", "run", "--set", "model.context=256", "--set",
+		"tokenizer.path=", "--set", "tokenizer.vocab=300", "--set", "model.vocab=320")
 	call("export", "run", "hf")
 	call("pack", "run", "-o", "packed.safetensors")
 	call("eval", "--tasks", "copa,lm", "--limit", "4", "-m", "run", "-o", "store", "--log-samples")
-	call("compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2", "--task", "outliers tokens=600", "--probe", "none", "--dir", "experiment")
+	call("compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2", "--task", "outliers tokens=600",
+		"--probe", "none", "--dir", "experiment")
 	texts(o)
 	call("data", "build", "text.jsonl", "--tokenizer", "bytes", "-o", "set")
 	list := []target{
@@ -45,18 +47,22 @@ func victims(o *ordeal) []target {
 		{"run/metrics.jsonl", []string{"report", "run", "-o", "out/page.html"}},
 		{"run/recipe.json", []string{"data", "show", "run", "--step", "2"}},
 		{"set/manifest.json", []string{"train", "--size", "nano", "--data", "set", "--steps", "1", "--dir", "out/run"}},
-		{"set/train-00000.bin", []string{"train", "--size", "nano", "--data", "set", "--steps", "1", "--dir", "out/run"}},
-		{"experiment/experiment.json", []string{"compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2", "--task", "outliers tokens=600",
-			"--probe", "none", "--dir", "experiment"}},
+		{"set/train-00000.bin", []string{"train", "--size", "nano", "--data", "set", "--steps", "1",
+			"--dir", "out/run"}},
+		{"experiment/experiment.json", []string{"compare", "--size", "nano", "--arch", "diff", "--seeds", "1",
+			"--steps", "2", "--task", "outliers tokens=600", "--probe", "none", "--dir", "experiment"}},
 		{"experiment/rows.jsonl", []string{"evidence", "experiment", "-o", "out/evidence.md"}},
 		{"tasks/copy.yaml", []string{"eval", "--task-files", "tasks/copy.yaml", "--limit", "2", "-m", "run"}},
 		{"tasks/copy.jsonl", []string{"eval", "--task-files", "tasks/copy.yaml", "--limit", "2", "-m", "run"}},
 	}
 	for _, ending := range []string{"txt.gz", "txt.zst", "jsonl", "jsonl.gz", "jsonl.zst", "parquet"} {
-		list = append(list, target{"text." + ending, []string{"data", "build", "text." + ending, "--tokenizer", "bytes", "-o", "out/set"}})
+		list = append(list, target{"text." + ending,
+			[]string{"data", "build", "text." + ending, "--tokenizer", "bytes", "-o", "out/set"}})
 	}
-	for _, name := range []string{"MANIFEST.json", "state.json", "tokenizer.json", "model.safetensors", "optimizer.safetensors"} {
-		list = append(list, target{"run/checkpoints/step-00000004/" + name, []string{"generate", "-m", "run", "-n", "2", "x"}})
+	for _, name := range []string{"MANIFEST.json", "state.json", "tokenizer.json", "model.safetensors",
+		"optimizer.safetensors"} {
+		list = append(list, target{"run/checkpoints/step-00000004/" + name,
+			[]string{"generate", "-m", "run", "-n", "2", "x"}})
 	}
 	stores, _ := filepath.Glob(filepath.Join(o.dir, "store", "*.jsonl"))
 	for _, path := range stores {
@@ -102,7 +108,8 @@ func texts(o *ordeal) {
 		w, _ := zstd.NewWriter(nil) // no option of it can be wrong
 		put(name+".zst", w.EncodeAll(b, nil))
 	}
-	put("image.png", slices.Concat([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), bytes.Repeat([]byte{0, 0xff, 0x1b, 0x80}, 200)))
+	put("image.png", slices.Concat([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"),
+		bytes.Repeat([]byte{0, 0xff, 0x1b, 0x80}, 200)))
 	recipe, err := os.ReadFile(filepath.Join(o.dir, "run", "recipe.json"))
 	if err != nil {
 		o.Fatal(err)
@@ -220,7 +227,8 @@ func TestAttackFiles(t *testing.T) {
 // places reports whether an error names the file, or the folder that it is in.
 func places(file, said string) bool {
 	dir := filepath.Dir(file)
-	if task, ok := strings.CutPrefix(file, "tasks/"); ok && strings.Contains(said, "error: "+strings.TrimSuffix(task, filepath.Ext(task))+": ") {
+	if task, ok := strings.CutPrefix(file, "tasks/"); ok &&
+		strings.Contains(said, "error: "+strings.TrimSuffix(task, filepath.Ext(task))+": ") {
 		return true
 	}
 	return strings.Contains(said, filepath.Base(file)) || dir != "." && strings.Contains(said, dir)

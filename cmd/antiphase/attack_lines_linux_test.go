@@ -56,17 +56,21 @@ var begins = map[string]string{
 }
 
 // serving are the verbs whose accepted command lines may run for long.
-var serving = []string{"serve", "chat", "speedrun", "bench", "bench decode", "bench attention", "bench gemm", "bench train", "bench serve", "ablation", "doctor"}
+var serving = []string{"serve", "chat", "speedrun", "bench", "bench decode", "bench attention", "bench gemm",
+	"bench train", "bench serve", "ablation", "doctor"}
 
 // wrong are values for flags of each type: those that cannot be read, and those that can and are out of all reason.
 var wrong = map[string][]string{
-	"int":          {"x", "", "1.5", "99999999999999999999", "-9223372036854775808", "9223372036854775807", "2147483648", "-2"},
-	"uint":         {"x", "-1", "18446744073709551616", "18446744073709551615"},
-	"float64":      {"x", "nan", "inf", "-1", "1e309", "1e300"},
-	"duration":     {"x", "5", "-5s", "99999999h", "0s"},
-	"bool":         {"maybe", "2"},
-	"string":       {"", "none/such/thing", "../../outside", "\x1b[31mred", "a,b,,", "nan", "1e99", "ftp://x", strings.Repeat("x", 5000), "devices/null", "devices/zero"},
-	"stringArray":  {"", "none/such", "=", "a=", "=b", "model.layers=1000000", "train.batch=-1", "model.vocab=1000000000", "x@y", "a@nan", "devices/full"},
+	"int": {"x", "", "1.5", "99999999999999999999", "-9223372036854775808", "9223372036854775807",
+		"2147483648", "-2"},
+	"uint":     {"x", "-1", "18446744073709551616", "18446744073709551615"},
+	"float64":  {"x", "nan", "inf", "-1", "1e309", "1e300"},
+	"duration": {"x", "5", "-5s", "99999999h", "0s"},
+	"bool":     {"maybe", "2"},
+	"string": {"", "none/such/thing", "../../outside", "\x1b[31mred", "a,b,,", "nan", "1e99", "ftp://x",
+		strings.Repeat("x", 5000), "devices/null", "devices/zero"},
+	"stringArray": {"", "none/such", "=", "a=", "=b", "model.layers=1000000", "train.batch=-1",
+		"model.vocab=1000000000", "x@y", "a@nan", "devices/full"},
 	"strings":      {"", "none", ",", "diff,diff", "x,y,z"},
 	"float64Slice": {"x", "0", "-1", "nan", "1e99", ","},
 	"ints":         {"x", "-1", "99999999999999999999", ","},
@@ -314,9 +318,10 @@ func TestAttackLines(t *testing.T) {
 	for i := range n {
 		line := list[i*step%len(list)]
 		verb := strings.Join(line.args[:1], " ")
-		serves := slices.Contains(serving, line.file) || slices.Contains(serving, verb) || slices.ContainsFunc(line.args, func(a string) bool {
-			return strings.HasPrefix(a, "--steps=") // many are not wrong
-		})
+		serves := slices.Contains(serving, line.file) || slices.Contains(serving, verb) ||
+			slices.ContainsFunc(line.args, func(a string) bool {
+				return strings.HasPrefix(a, "--steps=") // many are not wrong
+			})
 		what := fmt.Sprintf("line %d", i)
 		code, said := o.try(what, serves, line.args...)
 		if code != 0 && strings.Count(said, "\n") > 2 {
@@ -333,7 +338,8 @@ func TestAttackLines(t *testing.T) {
 
 // allowed are failures that are none of the command line's: a machine without what was asked for, or nobody at the other end.
 func allowed(said string) bool {
-	for _, text := range []string{"is not available", "connection refused", "talk through MPI", "connect", "permission denied", "no such host"} {
+	for _, text := range []string{"is not available", "connection refused", "talk through MPI", "connect",
+		"permission denied", "no such host"} {
 		if strings.Contains(said, text) {
 			return true
 		}
@@ -366,7 +372,8 @@ func (o *ordeal) unharmed() {
 	}
 	for _, e := range list {
 		switch name := e.Name(); {
-		case slices.Contains([]string{"run", "hf", "out", "tasks", "recipe.json", "recipe.yaml", "image.png", "peak.json", "devices"}, name), strings.HasPrefix(name, "text."):
+		case slices.Contains([]string{"run", "hf", "out", "tasks", "recipe.json", "recipe.yaml", "image.png",
+			"peak.json", "devices"}, name), strings.HasPrefix(name, "text."):
 		default:
 			o.Logf("a command line left %s", filepath.Join(o.dir, name))
 		}

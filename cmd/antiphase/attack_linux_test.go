@@ -119,8 +119,8 @@ func (o *ordeal) fault(code int, said string) string {
 }
 
 func (o *ordeal) report(what string, n int) {
-	o.Logf("%d %s: exit codes %s; largest memory %d MiB, longest %s, %d were still serving", n, what, counts(o.codes), o.most>>20,
-		o.longest.Round(time.Millisecond), o.running)
+	o.Logf("%d %s: exit codes %s; largest memory %d MiB, longest %s, %d were still serving", n, what,
+		counts(o.codes), o.most>>20, o.longest.Round(time.Millisecond), o.running)
 }
 
 func counts(m map[int]int) string {

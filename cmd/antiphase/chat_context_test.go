@@ -58,7 +58,8 @@ func TestConversationInOrder(t *testing.T) {
 			t.Errorf("after %q: %q, want %q", x.says, got, x.context)
 		}
 		gone := before + 1 - len(r.said)
-		if n := strings.Count(notes.String(), "the context of 64 tokens is full: the oldest message is forgotten"); n != gone/2 {
+		if n := strings.Count(notes.String(),
+			"the context of 64 tokens is full: the oldest message is forgotten"); n != gone/2 {
 			t.Errorf("%d messages are gone: %s", gone, notes)
 		}
 		r.said = append(r.said, chat.Message{Role: "assistant", Content: x.answer})
@@ -76,7 +77,8 @@ func TestConversationInOrder(t *testing.T) {
 	}
 	r.said = nil
 	for n, good := range map[int]bool{59: true, 60: false} { // <u:…> has 4 more, and one token must be free
-		if err := r.ask(strings.Repeat("x", n)); (err == nil) != good || err != nil && err.Error() != "the message has 64 tokens, the context only 64" {
+		if err := r.ask(strings.Repeat("x", n)); (err == nil) != good || err != nil &&
+			err.Error() != "the message has 64 tokens, the context only 64" {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 		r.said = nil
@@ -101,17 +103,20 @@ func TestContinuedText(t *testing.T) {
 		}
 		want := r.l.Tokenizer.Append([]int32{first}, whole[max(0, len(whole)-53):])
 		if !slices.Equal(r.s.Tokens(), want) {
-			t.Errorf("turn %d: %d tokens, %q, want %q", turn, len(r.s.Tokens()), r.l.Tokenizer.Decode(r.s.Tokens(), false), r.l.Tokenizer.Decode(want, false))
+			t.Errorf("turn %d: %d tokens, %q, want %q", turn, len(r.s.Tokens()),
+				r.l.Tokenizer.Decode(r.s.Tokens(), false), r.l.Tokenizer.Decode(want, false))
 		}
 		says := fmt.Sprintf("the context of 64 tokens is full: the oldest %d are forgotten", x.gone)
 		if strings.Contains(notes.String(), says) != (x.gone > 0) {
 			t.Errorf("turn %d: %s", turn, notes)
 		}
 	}
-	if err := r.ask(strings.Repeat("y", 53)); err != nil || !slices.Equal(r.s.Tokens(), r.l.Tokenizer.Append([]int32{first}, strings.Repeat("y", 53))) {
+	if err := r.ask(strings.Repeat("y", 53)); err != nil ||
+		!slices.Equal(r.s.Tokens(), r.l.Tokenizer.Append([]int32{first}, strings.Repeat("y", 53))) {
 		t.Errorf("%d tokens, %v", len(r.s.Tokens()), err)
 	}
-	if err := r.ask(strings.Repeat("x", 54)); err == nil || err.Error() != "the text has 54 tokens, the context has room for 53" {
+	if err := r.ask(strings.Repeat("x", 54)); err == nil ||
+		err.Error() != "the text has 54 tokens, the context has room for 53" {
 		t.Error(err)
 	}
 }
@@ -124,7 +129,8 @@ func TestChatTurns(t *testing.T) {
 	}
 	args := []string{"-n", "2", "--stop", "\n", "--stop", "\r", "--chat-template", "t.jinja"}
 	out, _ := chatted(t, "abc\nde\n/show\n/clear\nxyz\n/show\n", args...)
-	if len(out) != 5 || !strings.HasPrefix(out[2], "<u:abc><a:"+out[0]+"><u:de>") || !strings.HasPrefix(out[4], "<u:xyz>") {
+	if len(out) != 5 || !strings.HasPrefix(out[2], "<u:abc><a:"+out[0]+"><u:de>") ||
+		!strings.HasPrefix(out[4], "<u:xyz>") {
 		t.Errorf("%q", out)
 	}
 	if out, _ = chatted(t, "\n\r\nabc\r\n\n/clear\n\nxyz", args...); len(out) != 2 {
@@ -138,7 +144,8 @@ func TestChatSeeds(t *testing.T) {
 	nanoRun(t)
 	say := func(in string, args ...string) (out []string, notes string) {
 		var stdout, stderr bytes.Buffer
-		if code := run(append([]string{"chat", "-m", "run", "--device", "cpu", "--temperature", "2", "--ignore-eos", "-n", "6"}, args...), strings.NewReader(in), &stdout, &stderr); code != 0 {
+		if code := run(append([]string{"chat", "-m", "run", "--device", "cpu", "--temperature", "2", "--ignore-eos",
+			"-n", "6"}, args...), strings.NewReader(in), &stdout, &stderr); code != 0 {
 			t.Fatal(stderr.String())
 		}
 		return []string{stdout.String()}, stderr.String()
@@ -158,7 +165,8 @@ func TestChatSeeds(t *testing.T) {
 	if _, notes = say("abc\n", "--temperature", "0"); strings.Contains(notes, "seed ") {
 		t.Errorf("a seed that does not matter: %s", notes)
 	}
-	if err := os.WriteFile("t.jinja", []byte("{{ bos_token }}|{{ eos_token }}|{{ pad_token }}|{{ messages[0].content }}"), 0o644); err != nil {
+	if err := os.WriteFile("t.jinja",
+		[]byte("{{ bos_token }}|{{ eos_token }}|{{ pad_token }}|{{ messages[0].content }}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	l := &loaded{Tokenizer: tokenizer.Bytes()}
@@ -168,7 +176,8 @@ func TestChatSeeds(t *testing.T) {
 		t.Errorf("%q", texts)
 	}
 	out, _ := chatted(t, "abc\n/show\n", "--chat-template", "t.jinja", "-n", "1")
-	if want := texts["bos_token"] + "|" + texts["eos_token"] + "|" + texts["pad_token"] + "|abc" + out[0]; out[1] != want {
+	if want := texts["bos_token"] + "|" + texts["eos_token"] + "|" + texts["pad_token"] + "|abc" +
+		out[0]; out[1] != want {
 		t.Errorf("%q, want %q", out[1], want)
 	}
 }

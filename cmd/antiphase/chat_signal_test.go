@@ -64,7 +64,8 @@ func TestPartOfAnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.TrimSuffix(out.String(), "\n")
-	if len(r.said) != 2 || r.said[0].Content != "abc" || r.said[1].Role != "assistant" || r.said[1].Content != text || r.f.Seed != 6 || r.cancel != nil {
+	if len(r.said) != 2 || r.said[0].Content != "abc" || r.said[1].Role != "assistant" || r.said[1].Content != text ||
+		r.f.Seed != 6 || r.cancel != nil {
 		t.Errorf("%q: %+v, seed %d", text, r.said, r.f.Seed)
 	}
 	if n := len(r.s.Tokens()) - len("<u:abc>"); n < 1 || n >= 40 {

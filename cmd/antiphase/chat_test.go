@@ -24,7 +24,8 @@ func chatted(t *testing.T, lines string, args ...string) (out []string, notes st
 // A full context forgets the oldest messages and keeps the system's, which says how to answer.
 func TestChatKeepsTheSystemMessage(t *testing.T) {
 	nanoRun(t) // a context of 64 bytes
-	if err := os.WriteFile("t.jinja", []byte("{% for m in messages %}<{{ m.role[0] }}:{{ m.content }}>{% endfor %}"), 0o644); err != nil {
+	if err := os.WriteFile("t.jinja", []byte("{% for m in messages %}<{{ m.role[0] }}:{{ m.content }}>{% endfor %}"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	var lines string
@@ -54,10 +55,13 @@ func TestChatKeepsTheSystemMessage(t *testing.T) {
 func TestChatCommands(t *testing.T) {
 	nanoRun(t)
 	out, notes := chatted(t, "abc\n/show\n/clear\nx\n/show\n/set temperature 9\n/set top-k\n/set heat 1\n/set seed x\n/set seed 5x\n/set temperature -1\n/nothing\n/help\n", "-n", "2", "-q")
-	if len(out) != 4 || !strings.Contains(out[1], "abc"+out[0]) || !strings.Contains(out[3], "x"+out[2]) || strings.Contains(out[3], "abc") {
+	if len(out) != 4 || !strings.Contains(out[1], "abc"+out[0]) || !strings.Contains(out[3], "x"+out[2]) ||
+		strings.Contains(out[3], "abc") {
 		t.Errorf("%q", out)
 	}
-	for _, want := range []string{"/set: want a name and a value", `"heat" is not one of temperature, top-k`, `/set seed: "x" is not a number`, `/set seed: "5x" is not a number`, "temperature", "/nothing: unknown command"} {
+	for _, want := range []string{"/set: want a name and a value", `"heat" is not one of temperature, top-k`,
+		`/set seed: "x" is not a number`, `/set seed: "5x" is not a number`, "temperature",
+		"/nothing: unknown command"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%q is not in %s", want, notes)
 		}
@@ -67,16 +71,19 @@ func TestChatCommands(t *testing.T) {
 	}
 	long := strings.Repeat("a", 40)
 	out, notes = chatted(t, long+"\n"+long+"\n/show\n", "-n", "8")
-	if !strings.Contains(notes, "the context of 64 tokens is full: the oldest ") || len(out) != 3 || !strings.Contains(out[2], long) {
+	if !strings.Contains(notes, "the context of 64 tokens is full: the oldest ") || len(out) != 3 ||
+		!strings.Contains(out[2], long) {
 		t.Errorf("%q: %s", out, notes)
 	}
-	if _, notes = chatted(t, strings.Repeat("a", 60)+"\n", "-n", "8"); !strings.Contains(notes, "the text has 61 tokens, the context has room for 55") {
+	if _, notes = chatted(t, strings.Repeat("a", 60)+"\n", "-n", "8"); !strings.Contains(notes,
+		"the text has 61 tokens, the context has room for 55") {
 		t.Errorf("a line longer than the context: %s", notes)
 	}
 	if _, notes = chatted(t, "a\n", "-n", "3", "--verbose"); !strings.Contains(notes, "3 tokens, ") {
 		t.Errorf("--verbose: %s", notes)
 	}
-	if _, notes = chatted(t, "/help\n"); !strings.Contains(notes, "/clear  start over") || !strings.Contains(notes, "context of 64 tokens; /help lists commands") {
+	if _, notes = chatted(t, "/help\n"); !strings.Contains(notes, "/clear  start over") ||
+		!strings.Contains(notes, "context of 64 tokens; /help lists commands") {
 		t.Errorf("%s", notes)
 	}
 }

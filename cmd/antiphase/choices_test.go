@@ -22,17 +22,26 @@ func TestChosenDevice(t *testing.T) {
 		threads                  int
 		says                     string
 	}{
-		{"cpu", "auto", "auto", 0, ""}, {"cpu", "fp32", "auto", 1, ""}, {"cpu", "bf16", "auto", maxThreads, ""}, {"cpu", "int8", "auto", 3, ""},
-		{"cpu", "auto", "auto", -1, "--threads: is -1, must be from 0 (all cores) to 4096"}, {"cpu", "auto", "auto", maxThreads + 1, "--threads: is 4097"},
-		{"cpu", "fp8", "auto", 1, "--precision: "}, {"cpu", "auto", "int4", 1, "--kv-cache: \"int4\" is unknown; there are auto and int8"},
-		{"cpu", "auto", "int8", 1, "--kv-cache: int8 needs --device cuda"}, {"cuda", "fp32", "auto", 1, "--precision: fp32 is not what --device cuda computes in"},
-		{"cuda:3", "int8", "auto", 1, "--precision: int8 is not what --device cuda:3 computes in"}, {"cuda:-1", "auto", "auto", 1, "--device: \"cuda:-1\" is not a device"},
-		{"cuda:x", "auto", "auto", 1, "--device: \"cuda:x\" is not a device"}, {"cuda:", "auto", "auto", 1, "is not a device"}, {"cpu:0", "auto", "auto", 1, "is not a device"}, {"auto:1", "auto", "auto", 1, "is not a device"},
-		{"gpu", "auto", "auto", 1, "--device: \"gpu\" is unknown; there are auto, cpu, cuda and cuda:N"}, {"auto", "fp32", "auto", 2, ""}, {"auto", "int8", "auto", 2, ""},
+		{"cpu", "auto", "auto", 0, ""}, {"cpu", "fp32", "auto", 1, ""}, {"cpu", "bf16", "auto", maxThreads, ""},
+		{"cpu", "int8", "auto", 3, ""},
+		{"cpu", "auto", "auto", -1, "--threads: is -1, must be from 0 (all cores) to 4096"},
+		{"cpu", "auto", "auto", maxThreads + 1, "--threads: is 4097"},
+		{"cpu", "fp8", "auto", 1, "--precision: "},
+		{"cpu", "auto", "int4", 1, "--kv-cache: \"int4\" is unknown; there are auto and int8"},
+		{"cpu", "auto", "int8", 1, "--kv-cache: int8 needs --device cuda"},
+		{"cuda", "fp32", "auto", 1, "--precision: fp32 is not what --device cuda computes in"},
+		{"cuda:3", "int8", "auto", 1, "--precision: int8 is not what --device cuda:3 computes in"},
+		{"cuda:-1", "auto", "auto", 1, "--device: \"cuda:-1\" is not a device"},
+		{"cuda:x", "auto", "auto", 1, "--device: \"cuda:x\" is not a device"},
+		{"cuda:", "auto", "auto", 1, "is not a device"}, {"cpu:0", "auto", "auto", 1, "is not a device"},
+		{"auto:1", "auto", "auto", 1, "is not a device"},
+		{"gpu", "auto", "auto", 1, "--device: \"gpu\" is unknown; there are auto, cpu, cuda and cuda:N"},
+		{"auto", "fp32", "auto", 2, ""}, {"auto", "int8", "auto", 2, ""},
 	} {
 		a := &app{device: x.device, precision: x.precision, kvCache: x.cache, threads: x.threads}
 		d, err := openNamed(a)
-		if (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || exitCode(err) != exitUsage) {
+		if (err == nil) != (x.says == "") || err != nil &&
+			(!strings.Contains(err.Error(), x.says) || exitCode(err) != exitUsage) {
 			t.Errorf("%+v: %v", x, err)
 		}
 		if err != nil {
@@ -62,9 +71,11 @@ func TestRunFolders(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var want []string
 	for _, base := range []string{".", "runs", "runs/more", "runs/more/deep"} {
-		for name, file := range map[string]string{"run": "checkpoints/x", "recipe": "recipe.json", "hf": "config.json", "other": "notes.txt"} {
+		for name, file := range map[string]string{"run": "checkpoints/x", "recipe": "recipe.json", "hf": "config.json",
+			"other": "notes.txt"} {
 			path := filepath.Join(base, name, file)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("{}"), 0o644)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+				os.WriteFile(path, []byte("{}"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -100,8 +111,10 @@ func TestApart(t *testing.T) {
 		source, from, dir string
 		good              bool
 	}{
-		{"a/b", "a/b", "a/b", false}, {"a/b", "a/b", "a", false}, {"a/b", "a/b", "a/b/c", true}, {"a/b", "a/b", "a/d", true}, {"a/b", "a/b", "a/new", true}, {"a/b/c", "a/d", "a/d", false},
-		{"a/b/c", "a/d", "a/b", false}, {"a/b", "a/b", "a/d/../b", false}, {"a/b/c", "org/name", "a/b", false}, {"a/b/c", "org/name", "a/d", true},
+		{"a/b", "a/b", "a/b", false}, {"a/b", "a/b", "a", false}, {"a/b", "a/b", "a/b/c", true},
+		{"a/b", "a/b", "a/d", true}, {"a/b", "a/b", "a/new", true}, {"a/b/c", "a/d", "a/d", false},
+		{"a/b/c", "a/d", "a/b", false}, {"a/b", "a/b", "a/d/../b", false}, {"a/b/c", "org/name", "a/b", false},
+		{"a/b/c", "org/name", "a/d", true},
 	} {
 		if err := apart(x.source, x.from, x.dir); (err == nil) != x.good || err != nil && exitCode(err) != exitUsage {
 			t.Errorf("%+v: %v", x, err)
@@ -122,13 +135,17 @@ func TestAlike(t *testing.T) {
 		list []eval.Target
 		says string
 	}{
-		{nil, ""}, {[]eval.Target{remote, remote}, ""}, {[]eval.Target{ours("a", "", "h1", small), remote}, ""}, {[]eval.Target{remote, ours("a", "", "h1", small), ours("b", "", "h2", big)}, ""},
+		{nil, ""}, {[]eval.Target{remote, remote}, ""}, {[]eval.Target{ours("a", "", "h1", small), remote}, ""},
+		{[]eval.Target{remote, ours("a", "", "h1", small), ours("b", "", "h2", big)}, ""},
 		{[]eval.Target{ours("a", "g", "h1", small), ours("b", "g", "h2", small), ours("c", "k", "h3", big)}, ""},
-		{[]eval.Target{ours("a", "", "h1", small), ours("c", "", "h3", big), ours("b", "", "h1", small)}, "a and b are the same model; name it once"},
+		{[]eval.Target{ours("a", "", "h1", small), ours("c", "", "h3", big), ours("b", "", "h1", small)},
+			"a and b are the same model; name it once"},
 		{[]eval.Target{ours("a", "g", "h1", small), ours("b", "k", "h1", small)}, "a and b are the same model"},
-		{[]eval.Target{ours("a", "g", "h1", small), ours("b", "g", "h2", small), ours("c", "g", "h3", big)}, "the group g has models of different shape: a is"},
+		{[]eval.Target{ours("a", "g", "h1", small), ours("b", "g", "h2", small), ours("c", "g", "h3", big)},
+			"the group g has models of different shape: a is"},
 	} {
-		if err := alike(x.list); (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || exitCode(err) != exitUsage) {
+		if err := alike(x.list); (err == nil) != (x.says == "") || err != nil &&
+			(!strings.Contains(err.Error(), x.says) || exitCode(err) != exitUsage) {
 			t.Errorf("%s: %v", x.says, err)
 		}
 	}
@@ -137,17 +154,21 @@ func TestAlike(t *testing.T) {
 // Ids are read from a flag or a file, in any of the usual forms, and refused by their place.
 func TestReadIDs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ids")
-	for text, want := range map[string][]int32{"1,2": {1, 2}, "[1, 2]": {1, 2}, "1 2\n3": {1, 2, 3}, "1\r\n2\r\n": {1, 2}, "1\t2": {1, 2}, "-1": {-1}, "2147483647": {2147483647}, "2147483648": nil, "1,x": nil, "1.5": nil, "[]": nil, " ": nil} {
+	for text, want := range map[string][]int32{"1,2": {1, 2}, "[1, 2]": {1, 2}, "1 2\n3": {1, 2, 3},
+		"1\r\n2\r\n": {1, 2}, "1\t2": {1, 2}, "-1": {-1}, "2147483647": {2147483647}, "2147483648": nil, "1,x": nil,
+		"1.5": nil, "[]": nil, " ": nil} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range []logitsFlags{{ids: text}, {file: file}} {
-			if got, err := f.read(); !slices.Equal(got, want) || (err == nil) != (want != nil) || err != nil && exitCode(err) != exitUsage {
+			if got, err := f.read(); !slices.Equal(got, want) || (err == nil) != (want != nil) || err != nil &&
+				exitCode(err) != exitUsage {
 				t.Errorf("%q: %v, %v", text, got, err)
 			}
 		}
 	}
-	if _, err := (&logitsFlags{ids: "1,2,3,x,4"}).read(); err == nil || err.Error() != `ids: entry 4, "x", is not a token id` {
+	if _, err := (&logitsFlags{ids: "1,2,3,x,4"}).read(); err == nil ||
+		err.Error() != `ids: entry 4, "x", is not a token id` {
 		t.Error(err)
 	}
 	for _, f := range []logitsFlags{{}, {ids: "1", file: file}} {
@@ -166,7 +187,8 @@ func TestBegun(t *testing.T) {
 	}
 	r.Train.From = "parent"
 	folder := func(dir, checkpoint string, recipe []byte) {
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, checkpoint), 0o755), os.WriteFile(filepath.Join(dir, "recipe.json"), recipe, 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, checkpoint), 0o755),
+			os.WriteFile(filepath.Join(dir, "recipe.json"), recipe, 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,8 +200,10 @@ func TestBegun(t *testing.T) {
 		from, dir, arch string
 		want            bool
 	}{
-		{"parent", "saved", "", true}, {"parent", "saved", "diff", true}, {"parent", "saved", "transformer", false}, {"other", "saved", "", false}, {"parent", "unsaved", "", false},
-		{"parent", "damaged", "", false}, {"parent", "nowhere", "", false}, {"parent", "", "", true}, {"other", "", "", false},
+		{"parent", "saved", "", true}, {"parent", "saved", "diff", true}, {"parent", "saved", "transformer", false},
+		{"other", "saved", "", false}, {"parent", "unsaved", "", false},
+		{"parent", "damaged", "", false}, {"parent", "nowhere", "", false}, {"parent", "", "", true},
+		{"other", "", "", false},
 	} {
 		got, ok := (&trainFlags{from: x.from, dir: x.dir, arch: x.arch}).begun()
 		if ok != x.want || ok && (got.Train.From != "parent" || got.Name != r.Name) {
@@ -190,7 +214,8 @@ func TestBegun(t *testing.T) {
 
 // As many samples as the limit are taken, and no more; what is refused next is the missing prompt.
 func TestNumberOfSamples(t *testing.T) {
-	for n, says := range map[int]string{0: "--num-samples: is 0, must be from 1 to 10000", 1: "--prompt-file", maxSamples: "--prompt-file", maxSamples + 1: "--num-samples: is 10001"} {
+	for n, says := range map[int]string{0: "--num-samples: is 0, must be from 1 to 10000", 1: "--prompt-file",
+		maxSamples: "--prompt-file", maxSamples + 1: "--num-samples: is 10001"} {
 		f := generateFlags{samples: n, file: filepath.Join(t.TempDir(), "none")}
 		f.Temperature, f.RepetitionPenalty = 1, 1
 		if err := f.run(t.Context(), &app{}, false); err == nil || !strings.Contains(err.Error(), says) {

@@ -29,12 +29,18 @@ func TestCodeOfEveryKind(t *testing.T) {
 		err  error
 		want int
 	}{
-		{train.ErrInterrupted, 75}, {train.ErrNotFinite, 5}, {&infer.NotFiniteError{}, 5}, {checkpoint.ErrNoSpace, 4}, {syscall.ENOSPC, 4}, {syscall.EDQUOT, 4}, {syscall.ENOMEM, 4},
-		{&tensor.NoMemory{}, 4}, {usage(errors.New("x")), 2}, {&infer.ContextError{}, 2}, {train.ErrChanged, 2}, {dist.ErrDiffer, 2}, {train.ErrElsewhere, 2}, {train.ErrUnlike, 2},
-		{badInput{errors.New("x")}, 3}, {&data.CorruptError{}, 3}, {&data.SourceError{}, 3}, {&tokenizer.FormatError{}, 3}, {checkpoint.ErrDamaged, 3},
-		{checkpoint.ErrUnreadable, 3}, {checkpoint.ErrNewer, 3}, {checkpoint.ErrNone, 3}, {fs.ErrNotExist, 3}, {fs.ErrExist, 3}, {errors.New("x"), 1},
-		{errors.Join(usage(errors.New("x")), train.ErrInterrupted), 75}, {errors.Join(badInput{errors.New("x")}, checkpoint.ErrNoSpace), 4},
-		{errors.Join(usage(errors.New("x")), badInput{errors.New("y")}), 2}, {errors.Join(train.ErrNotFinite, badInput{errors.New("y")}), 5},
+		{train.ErrInterrupted, 75}, {train.ErrNotFinite, 5}, {&infer.NotFiniteError{}, 5}, {checkpoint.ErrNoSpace, 4},
+		{syscall.ENOSPC, 4}, {syscall.EDQUOT, 4}, {syscall.ENOMEM, 4},
+		{&tensor.NoMemory{}, 4}, {usage(errors.New("x")), 2}, {&infer.ContextError{}, 2}, {train.ErrChanged, 2},
+		{dist.ErrDiffer, 2}, {train.ErrElsewhere, 2}, {train.ErrUnlike, 2},
+		{badInput{errors.New("x")}, 3}, {&data.CorruptError{}, 3}, {&data.SourceError{}, 3},
+		{&tokenizer.FormatError{}, 3}, {checkpoint.ErrDamaged, 3},
+		{checkpoint.ErrUnreadable, 3}, {checkpoint.ErrNewer, 3}, {checkpoint.ErrNone, 3}, {fs.ErrNotExist, 3},
+		{fs.ErrExist, 3}, {errors.New("x"), 1},
+		{errors.Join(usage(errors.New("x")), train.ErrInterrupted), 75},
+		{errors.Join(badInput{errors.New("x")}, checkpoint.ErrNoSpace), 4},
+		{errors.Join(usage(errors.New("x")), badInput{errors.New("y")}), 2},
+		{errors.Join(train.ErrNotFinite, badInput{errors.New("y")}), 5},
 		{saidElsewhere{badInput{errors.New("x")}}, 3},
 	} {
 		if got := exitCode(fmt.Errorf("a: %w", fmt.Errorf("b: %w", x.err))); got != x.want {
@@ -56,13 +62,15 @@ func TestCodeOfInterruptions(t *testing.T) {
 		want    int
 		says    string
 	}{
-		{context.Canceled, syscall.SIGINT, 130, ""}, {context.Canceled, nil, 130, ""}, {context.Canceled, syscall.SIGTERM, 143, ""},
+		{context.Canceled, syscall.SIGINT, 130, ""}, {context.Canceled, nil, 130, ""},
+		{context.Canceled, syscall.SIGTERM, 143, ""},
 		{fmt.Errorf("%w (%w)", train.ErrInterrupted, context.Canceled), syscall.SIGTERM, 75, "error: "},
 		{saidElsewhere{usage(errors.New("x"))}, nil, 2, ""}, {usage(errors.New("x")), nil, 2, "error: x\n"},
 	} {
 		var b strings.Builder
 		a := &app{err: &b, stopped: x.stopped}
-		if got := a.fail(fmt.Errorf("%w", x.err)); got != x.want || !strings.HasPrefix(b.String(), x.says) || x.says == "" && b.Len() > 0 {
+		if got := a.fail(fmt.Errorf("%w", x.err)); got != x.want || !strings.HasPrefix(b.String(), x.says) ||
+			x.says == "" && b.Len() > 0 {
 			t.Errorf("%v after signal %v: %d, said %q", x.err, x.stopped, got, b.String())
 		}
 	}
@@ -94,7 +102,8 @@ func TestCodeOfExperiments(t *testing.T) {
 
 // The kinds of JSON values, as people call them.
 func TestKindNames(t *testing.T) {
-	for want, v := range map[string]any{"true or false": true, "a string": "", "a list": []int{}, "a number": float32(1), "a whole number": uint8(1), "an object": map[string]int{}} {
+	for want, v := range map[string]any{"true or false": true, "a string": "", "a list": []int{},
+		"a number": float32(1), "a whole number": uint8(1), "an object": map[string]int{}} {
 		typ := reflect.TypeOf(v)
 		if got := kindName(typ); got != want {
 			t.Errorf("%s is %q, want %q", typ, got, want)

@@ -17,8 +17,9 @@ import (
 // Every row says of which run it is, what made it and where; the summary counts them, and as JSON is the page's data.
 func TestRowsSayWhereFrom(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"compare", "--size", "nano", "--arch", "transformer,diff", "--seeds", "7,9", "--steps", "3", "--device", "cpu", "--precision", "fp32",
-		"--threads", "1", "--dir", "my x", "--name", "n", "--task", "outliers tokens=600", "--probe", "none"}
+	args := []string{"compare", "--size", "nano", "--arch", "transformer,diff", "--seeds", "7,9", "--steps", "3",
+		"--device", "cpu", "--precision", "fp32", "--threads", "1", "--dir", "my x", "--name", "n", "--task",
+		"outliers tokens=600", "--probe", "none"}
 	_, errs := call(t, dir, 0, args...)
 	b, err := os.ReadFile(filepath.Join(dir, "my x", "rows.jsonl"))
 	if err != nil {
@@ -35,18 +36,22 @@ func TestRowsSayWhereFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 		count := map[string]int{"transformer": 33568, "diff": 33664}[r.Arch]
-		if r.Experiment != "n" || r.Size != "nano" || r.LR != c.Optim.LR || r.Parameters != count || r.Steps != 3 || r.Tokens != 3*4*32 ||
-			r.Machine != "cpu: 1 threads, "+simd.Name()+", fp32, "+runtime.GOOS+"/"+runtime.GOARCH || r.Commit != version() || r.Command != commandLine(args) {
+		if r.Experiment != "n" || r.Size != "nano" || r.LR != c.Optim.LR || r.Parameters != count || r.Steps != 3 ||
+			r.Tokens != 3*4*32 ||
+			r.Machine != "cpu: 1 threads, "+simd.Name()+", fp32, "+runtime.GOOS+"/"+runtime.GOARCH ||
+			r.Commit != version() || r.Command != commandLine(args) {
 			t.Fatalf("%+v", r)
 		}
 		seen[r.Run] = true
 	}
-	for _, run := range []string{"nano-transformer-lr0.003-s7", "nano-transformer-lr0.003-s9", "nano-diff-lr0.003-s7", "nano-diff-lr0.003-s9"} {
+	for _, run := range []string{"nano-transformer-lr0.003-s7", "nano-transformer-lr0.003-s9", "nano-diff-lr0.003-s7",
+		"nano-diff-lr0.003-s9"} {
 		if !seen[run] || len(seen) != 4 {
 			t.Errorf("no row of %s among %v", run, seen)
 		}
 	}
-	if want := filepath.Join("my x", "report.html") + " and " + filepath.Join("my x", "rows.jsonl") + ": "; !strings.Contains(errs, want) {
+	if want := filepath.Join("my x", "report.html") + " and " + filepath.Join("my x", "rows.jsonl") +
+		": "; !strings.Contains(errs, want) {
 		t.Errorf("%q is not in %s", want, errs)
 	}
 	if !strings.Contains(errs, "antiphase generate --model 'my x/runs/") {
@@ -59,8 +64,10 @@ func TestRowsSayWhereFrom(t *testing.T) {
 		Seconds        float64 `json:"training_seconds"`
 		Rows           []dryRow
 	}
-	if err := json.Unmarshal([]byte(out), &left); err != nil || left.Runs != 6 || left.Finished != 4 || left.Tokens != 2*3*4*32 || len(left.Rows) != 2 ||
-		left.Rows[0].Finished != 2 || left.Rows[1].Finished != 2 || !(math.Abs(left.Seconds-left.Rows[0].Seconds-left.Rows[1].Seconds) <= 1e-9) {
+	if err := json.Unmarshal([]byte(out), &left); err != nil || left.Runs != 6 || left.Finished != 4 ||
+		left.Tokens != 2*3*4*32 || len(left.Rows) != 2 ||
+		left.Rows[0].Finished != 2 || left.Rows[1].Finished != 2 ||
+		!(math.Abs(left.Seconds-left.Rows[0].Seconds-left.Rows[1].Seconds) <= 1e-9) {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, _ = call(t, dir, 0, append(args, "--json", "-q")...)
@@ -68,7 +75,8 @@ func TestRowsSayWhereFrom(t *testing.T) {
 		Title, Command string
 		Experiment     struct{ Verdicts []json.RawMessage }
 	}
-	if err := json.Unmarshal([]byte(out), &page); err != nil || page.Title != "Comparison n" || page.Command != commandLine(args) || len(page.Experiment.Verdicts) == 0 {
+	if err := json.Unmarshal([]byte(out), &page); err != nil || page.Title != "Comparison n" ||
+		page.Command != commandLine(args) || len(page.Experiment.Verdicts) == 0 {
 		t.Errorf("%v: %.300s", err, out)
 	}
 }

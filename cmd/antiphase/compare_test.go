@@ -26,7 +26,8 @@ func TestCommandLine(t *testing.T) {
 // the same.
 func TestCompareRefuses(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"short.txt": "a few words\n", "text.txt": strings.Repeat("words of text ", 900),
+	for name, text := range map[string]string{"short.txt": "a few words\n",
+		"text.txt":     strings.Repeat("words of text ", 900),
 		"broken.jsonl": "{\n", "none.jsonl": "\n", "mine/file": "mine"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -46,13 +47,15 @@ func TestCompareRefuses(t *testing.T) {
 		{exitUsage, "pieces=abc", []string{"--task", "lm pieces=abc"}},
 		{exitBadInput, "broken.jsonl", []string{"--have", "broken.jsonl"}},
 		{exitBadInput, "none.jsonl", []string{"--have", "none.jsonl"}},
-		{exitBadInput, "short.txt: has 11 bytes of text, one row takes 32", []string{"--data", "text.txt@0.5", "--data", "short.txt@0.5"}},
+		{exitBadInput, "short.txt: has 11 bytes of text, one row takes 32",
+			[]string{"--data", "text.txt@0.5", "--data", "short.txt@0.5"}},
 		{exitBadInput, "short.txt: has 11 bytes of text in all, one batch takes", []string{"--data", "short.txt"}},
 		{exitBadInput, "unknown kind of file", []string{"--data", "mine/file"}},
 		{exitBadInput, "nothing.txt", []string{"--data", "nothing.txt"}},
 		{exitUsage, "mine is not the folder", []string{"--dir", "mine"}},
 	} {
-		args := append([]string{"compare", "--size", "nano", "--device", "cpu", "--steps", "2", "--dir", "x", "-q"}, c.args...)
+		args := append([]string{"compare", "--size", "nano", "--device", "cpu", "--steps", "2", "--dir", "x", "-q"},
+			c.args...)
 		for _, args := range [][]string{args, append(slices.Clone(args), "--dry-run")} {
 			if out, text := call(t, dir, c.code, args...); !strings.Contains(text, c.says) || out != "" {
 				t.Errorf("%q: %s%s, want %q", args, out, text, c.says)
@@ -69,11 +72,13 @@ func TestCompareRefuses(t *testing.T) {
 // Verbs that train refuse the folder of an experiment, whose tokens they would replace, and change nothing in it.
 func TestExperimentIsNotTrainedIn(t *testing.T) {
 	dir := t.TempDir()
-	call(t, dir, 0, "compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2", "--device", "cpu", "-q", "--dir", "x",
-		"--probe", "none", "--task", "outliers", "--data", "synthetic:docs=100,len=256", "--set", "tokenizer.vocab=300")
+	call(t, dir, 0, "compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2", "--device", "cpu",
+		"-q", "--dir", "x", "--probe", "none", "--task", "outliers", "--data", "synthetic:docs=100,len=256", "--set",
+		"tokenizer.vocab=300")
 	before := tree(t, filepath.Join(dir, "x"))
 	for _, verb := range []string{"train", "ablation"} {
-		_, text := call(t, dir, exitUsage, verb, "--size", "nano", "--steps", "2", "--device", "cpu", "-q", "--dir", "x")
+		_, text := call(t, dir, exitUsage, verb, "--size", "nano", "--steps", "2", "--device", "cpu",
+			"-q", "--dir", "x")
 		if !strings.Contains(text, "--dir: x is the folder of an experiment") {
 			t.Errorf("%s: %s", verb, text)
 		}

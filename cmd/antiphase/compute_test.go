@@ -32,7 +32,8 @@ func TestComputeFlags(t *testing.T) {
 				continue
 			}
 			refused++
-			for _, args := range [][]string{append(slices.Clone(path), "--"+flag, "1"), append([]string{"--" + flag + "=1"}, path...)} {
+			for _, args := range [][]string{append(slices.Clone(path), "--"+flag, "1"),
+				append([]string{"--" + flag + "=1"}, path...)} {
 				var out, errw bytes.Buffer
 				code := run(args, strings.NewReader(""), &out, &errw)
 				if text := errw.String(); code != exitUsage || strings.Count(text, "\n") != 1 ||

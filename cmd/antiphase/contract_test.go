@@ -34,21 +34,25 @@ func TestReplaceable(t *testing.T) {
 	if err := writeLogits(logits, []int32{1, 2}, []float32{1, 2, 3, 4}, 2); err != nil {
 		t.Fatal(err)
 	}
-	page, thesis, empty := file("page.html", "<!doctype html><title>Antiphase</title>"), file("thesis.tex", "dark"), file("empty", "")
+	page, thesis, empty := file("page.html", "<!doctype html><title>Antiphase</title>"), file("thesis.tex", "dark"),
+		file("empty", "")
 	other := file("other.html", "<!doctype html>someone else's")
 	for _, x := range []struct {
 		path         string
 		page, logits bool
 	}{
-		{filepath.Join(dir, "new"), true, true}, {filepath.Join(dir, "none", "new"), false, false}, {dir, false, false}, {empty, true, true}, {os.DevNull, true, true},
-		{page, true, false}, {other, false, false}, {thesis, false, false}, {logits, false, true}, {file("text.html", "Antiphase <!doctype html>"), false, false},
+		{filepath.Join(dir, "new"), true, true}, {filepath.Join(dir, "none", "new"), false, false}, {dir, false, false},
+		{empty, true, true}, {os.DevNull, true, true},
+		{page, true, false}, {other, false, false}, {thesis, false, false}, {logits, false, true},
+		{file("text.html", "Antiphase <!doctype html>"), false, false},
 	} {
 		for kind, f := range map[string]func(string) error{"page": replaceablePage, "logits": replaceableLogits} {
 			good := x.page
 			if kind == "logits" {
 				good = x.logits
 			}
-			if err := f(x.path); (err == nil) != good || err != nil && (exitCode(err) != exitUsage || !strings.Contains(err.Error(), x.path)) {
+			if err := f(x.path); (err == nil) != good || err != nil &&
+				(exitCode(err) != exitUsage || !strings.Contains(err.Error(), x.path)) {
 				t.Errorf("%s to %s: %v", kind, x.path, err)
 			}
 		}
@@ -69,7 +73,8 @@ func TestOnePrompt(t *testing.T) {
 		given        bool
 		want         string
 		bad          bool
-	}{{"p", "", true, "p", false}, {"", "", true, "", false}, {"", path, false, "of the file\n", false}, {"p", path, true, "", true}, {"", "", false, "of the input", false}, {"", path + "x", false, "", true}} {
+	}{{"p", "", true, "p", false}, {"", "", true, "", false}, {"", path, false, "of the file\n", false},
+		{"p", path, true, "", true}, {"", "", false, "of the input", false}, {"", path + "x", false, "", true}} {
 		f := &generateFlags{prompt: x.prompt, file: x.file}
 		got, err := f.readPrompt(&app{in: strings.NewReader("of the input")}, x.given)
 		if (err != nil) != x.bad || got != x.want {
@@ -120,7 +125,8 @@ func TestDescribeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1; i <= 5; i++ {
-		row := metrics.Row{Step: i, Loss: 1, Valid: math.NaN(), StepMS: 500, Time: 1.7e9 + float64(i), Epoch: float64(i) / 4, LambdaMin: 0.1 * float64(i), LambdaMax: 0.2 * float64(i)}
+		row := metrics.Row{Step: i, Loss: 1, Valid: math.NaN(), StepMS: 500, Time: 1.7e9 + float64(i),
+			Epoch: float64(i) / 4, LambdaMin: 0.1 * float64(i), LambdaMax: 0.2 * float64(i)}
 		if i == 2 || i == 3 || i == 5 {
 			row.Warn = metrics.LossSpike
 		}
@@ -132,19 +138,23 @@ func TestDescribeRun(t *testing.T) {
 		}
 	}
 	w.Close()
-	saved := &train.Saved{Checkpoint: &checkpoint.Checkpoint{Dir: step}, State: &train.State{Step: 3, Tokens: 99, Loss: 2, EMA: 3}, Recipe: recipe.Recipe{Train: recipe.Train{Steps: 9}}}
+	saved := &train.Saved{Checkpoint: &checkpoint.Checkpoint{Dir: step},
+		State: &train.State{Step: 3, Tokens: 99, Loss: 2, EMA: 3}, Recipe: recipe.Recipe{Train: recipe.Train{Steps: 9}}}
 	var s shown
 	describeRun(&app{err: &bytes.Buffer{}}, &s, saved)
 	r := s.Run
-	if r.Step != 3 || r.Steps != 9 || r.Tokens != 99 || r.Loss != 2 || r.LossEMA != 3 || r.Valid != nil || r.WarnedLast != 3 || !reflect.DeepEqual(r.Warnings, map[string]int{"loss": 2, "grad_norm": 1}) {
+	if r.Step != 3 || r.Steps != 9 || r.Tokens != 99 || r.Loss != 2 || r.LossEMA != 3 || r.Valid != nil ||
+		r.WarnedLast != 3 || !reflect.DeepEqual(r.Warnings, map[string]int{"loss": 2, "grad_norm": 1}) {
 		t.Errorf("%+v", r)
 	}
-	if r.Began == nil || !r.Began.Equal(time.Unix(1.7e9, 0)) || r.Epoch == nil || *r.Epoch != 0.75 || !(math.Abs(*s.LambdaMin-0.3) <= 1e-9) || !(math.Abs(*s.LambdaMax-0.6) <= 1e-9) {
+	if r.Began == nil || !r.Began.Equal(time.Unix(1.7e9, 0)) || r.Epoch == nil || *r.Epoch != 0.75 ||
+		!(math.Abs(*s.LambdaMin-0.3) <= 1e-9) || !(math.Abs(*s.LambdaMax-0.6) <= 1e-9) {
 		t.Errorf("began %v, epoch %v", r.Began, r.Epoch)
 	}
 	var b bytes.Buffer
 	r.print(&b)
-	for _, want := range []string{"step\t3 of 9, 99 tokens", "loss\t2.0000 (smoothed 3.0000)", ", 0.75 epochs)", "warnings\tgrad_norm at 1 steps, loss at 2 steps; the last at step 3"} {
+	for _, want := range []string{"step\t3 of 9, 99 tokens", "loss\t2.0000 (smoothed 3.0000)", ", 0.75 epochs)",
+		"warnings\tgrad_norm at 1 steps, loss at 2 steps; the last at step 3"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
@@ -154,14 +164,16 @@ func TestDescribeRun(t *testing.T) {
 		saved.State.Step = step
 		describeRun(&app{err: &bytes.Buffer{}}, &s, saved)
 		r := s.Run
-		if (r.Epoch == nil) != (epoch < 0) || r.Epoch != nil && *r.Epoch != epoch || (r.Began == nil) != (step == 0) || r.Warnings["loss"] != map[int]int{4: 2, 5: 3, 9: 3}[step] {
+		if (r.Epoch == nil) != (epoch < 0) || r.Epoch != nil && *r.Epoch != epoch || (r.Began == nil) != (step == 0) ||
+			r.Warnings["loss"] != map[int]int{4: 2, 5: 3, 9: 3}[step] {
 			t.Errorf("at step %d: %+v", step, r)
 		}
 	}
 	saved.State.Step, saved.State.Valid = 3, 1.5
 	saved.Checkpoint.Dir = filepath.Join(t.TempDir(), "a", "b", "c")
 	s = shown{}
-	if describeRun(&app{err: &bytes.Buffer{}}, &s, saved); s.Run.Valid == nil || *s.Run.Valid != 1.5 || s.Run.Epoch != nil || len(s.Run.Warnings) != 0 {
+	if describeRun(&app{err: &bytes.Buffer{}}, &s, saved); s.Run.Valid == nil || *s.Run.Valid != 1.5 ||
+		s.Run.Epoch != nil || len(s.Run.Warnings) != 0 {
 		t.Errorf("a checkpoint without its run: %+v", s.Run)
 	}
 }
@@ -170,7 +182,8 @@ func TestDescribeRun(t *testing.T) {
 // not.
 func TestServedNames(t *testing.T) {
 	dir := t.TempDir()
-	for spec, want := range map[string][2]string{"n=" + dir: {"n", dir}, dir + "/": {filepath.Base(dir), dir + "/"}, "a=b=c": {"a", "b=c"}, "org/model": {"org/model", "org/model"}, "./x": {"x", "./x"}} {
+	for spec, want := range map[string][2]string{"n=" + dir: {"n", dir}, dir + "/": {filepath.Base(dir), dir + "/"},
+		"a=b=c": {"a", "b=c"}, "org/model": {"org/model", "org/model"}, "./x": {"x", "./x"}} {
 		if name, path := servedName(spec); name != want[0] || path != want[1] {
 			t.Errorf("%s: %q, %q", spec, name, path)
 		}
@@ -192,11 +205,13 @@ func TestServedNames(t *testing.T) {
 
 // The plans are what README and the results say, shortest first; a folder's own time.
 func TestPlans(t *testing.T) {
-	if planNames() != "short, standard, long" || plans[0].steps != 1000 || plans[1].steps != 3000 || plans[2].steps != 12000 || planPrefix != "speedrun-" {
+	if planNames() != "short, standard, long" || plans[0].steps != 1000 || plans[1].steps != 3000 ||
+		plans[2].steps != 12000 || planPrefix != "speedrun-" {
 		t.Errorf("%+v", plans)
 	}
 	for _, p := range plans {
-		for _, x := range []struct{ seeds, jobs, times, over int }{{0, 1, 1, 1}, {1, 1, 1, 1}, {10, 1, 10, 1}, {10, 5, 10, 5}} {
+		for _, x := range []struct{ seeds, jobs, times, over int }{{0, 1, 1, 1}, {1, 1, 1, 1}, {10, 1, 10, 1},
+			{10, 5, 10, 5}} {
 			f := &speedrunFlags{seeds: x.seeds, jobs: x.jobs}
 			want := (1.15*float64(p.steps) + 400) * float64(x.times) / float64(x.over) // milliseconds
 			if got := f.forecast(p, time.Millisecond).Seconds() * 1000; !(math.Abs(got/want-1) <= 1e-6) {
@@ -231,7 +246,8 @@ func TestSecret(t *testing.T) {
 	for _, x := range []struct {
 		value, path, want string
 		bad               bool
-	}{{"", "", "", false}, {"abc", "", "abc", false}, {"", file(" xyz\n"), "xyz", false}, {"abc", file("d"), "", true}, {"", file(" \n"), "", true}, {"", filepath.Join(dir, "none"), "", true}} {
+	}{{"", "", "", false}, {"abc", "", "abc", false}, {"", file(" xyz\n"), "xyz", false}, {"abc", file("d"), "", true},
+		{"", file(" \n"), "", true}, {"", filepath.Join(dir, "none"), "", true}} {
 		t.Setenv("ANTIPHASE_SECRET", x.value)
 		t.Setenv("ANTIPHASE_SECRET_FILE", x.path)
 		b, err := secret()
@@ -244,8 +260,9 @@ func TestSecret(t *testing.T) {
 // What version prints of a build.
 func TestBuildWords(t *testing.T) {
 	for want, b := range map[string]build{
-		"v1.2.3": {Version: "v1.2.3"}, "0123456789ab": {Version: "(devel)", Commit: "0123456789abcdef"}, "0123456789ab+dirty": {Commit: "0123456789abcdef", Modified: true},
-		"(devel)": {Version: "(devel)", Commit: "0123"}, "(devel)+dirty": {Version: "(devel)", Modified: true},
+		"v1.2.3": {Version: "v1.2.3"}, "0123456789ab": {Version: "(devel)", Commit: "0123456789abcdef"},
+		"0123456789ab+dirty": {Commit: "0123456789abcdef", Modified: true},
+		"(devel)":            {Version: "(devel)", Commit: "0123"}, "(devel)+dirty": {Version: "(devel)", Modified: true},
 	} {
 		if got := b.short(); got != want {
 			t.Errorf("%+v: %s, want %s", b, got, want)
@@ -266,7 +283,8 @@ func TestTrainingCurve(t *testing.T) {
 	}
 	const n = 905
 	for i := 1; i <= n; i++ {
-		row := metrics.Row{Step: i, LossEMA: float64(i), Valid: math.NaN(), GradNorm: float64(i % 7), TokS: float64(i), Tokens: int64(10 * i)}
+		row := metrics.Row{Step: i, LossEMA: float64(i), Valid: math.NaN(), GradNorm: float64(i % 7), TokS: float64(i),
+			Tokens: int64(10 * i)}
 		if i%100 == 50 {
 			row.Valid = float64(i) / 1000
 		}

@@ -11,9 +11,10 @@ import (
 func TestForcedKernels(t *testing.T) {
 	for _, name := range []string{"sse9", "AVX2", "neon9"} {
 		t.Setenv("ANTIPHASE_SIMD", name)
-		for _, args := range [][]string{{"generate", "-p", "x", "-n", "1"}, {"bench", "gemm"}, {"train", "--size", "nano"}} {
-			if _, text := call(t, t.TempDir(), 2, args...); !strings.Contains(text, `ANTIPHASE_SIMD: there is no "`+name+`" here; there are `) ||
-				!strings.Contains(text, "generic") {
+		for _, args := range [][]string{{"generate", "-p", "x", "-n", "1"}, {"bench", "gemm"},
+			{"train", "--size", "nano"}} {
+			if _, text := call(t, t.TempDir(), 2, args...); !strings.Contains(text,
+				`ANTIPHASE_SIMD: there is no "`+name+`" here; there are `) || !strings.Contains(text, "generic") {
 				t.Errorf("%v with %s says %s", args, name, text)
 			}
 		}
@@ -40,7 +41,8 @@ func doctorFacts(t *testing.T) map[string]string {
 
 // Whichever kernels are forced, doctor names them, the loop that bounds them and a rate above 0.
 func TestDoctorPeak(t *testing.T) {
-	for _, name := range strings.Fields(strings.NewReplacer("(", "", ")", "", ";", " ;").Replace(doctorFacts(t)["instructions"])) {
+	for _, name := range strings.Fields(strings.NewReplacer("(", "", ")", "", ";",
+		" ;").Replace(doctorFacts(t)["instructions"])) {
 		if name == ";" {
 			break
 		}
@@ -59,7 +61,8 @@ func TestDoctorPeak(t *testing.T) {
 }
 
 func TestRateText(t *testing.T) {
-	for x, want := range map[float64]string{0: "0.000", 4e6: "0.004", 0.5e9: "0.500", 3.14159e9: "3.14", 73.26e9: "73.3", 1827e9: "1827", 1e9: "1.00", 10e9: "10.0", 99.96e9: "100.0", 100e9: "100", 0.1e9: "0.100"} {
+	for x, want := range map[float64]string{0: "0.000", 4e6: "0.004", 0.5e9: "0.500", 3.14159e9: "3.14",
+		73.26e9: "73.3", 1827e9: "1827", 1e9: "1.00", 10e9: "10.0", 99.96e9: "100.0", 100e9: "100", 0.1e9: "0.100"} {
 		if got := rateText(x); got != want+" GFLOP/s" {
 			t.Errorf("%g is %q", x, got)
 		}

@@ -16,7 +16,8 @@ import (
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "pair/files/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "pair/files/*.md", "examples/*.md",
+		"examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join("../..", filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +55,8 @@ type manual struct {
 
 func newManual(t *testing.T) *manual {
 	t.Helper()
-	m := &manual{flags: map[string]bool{}, verbs: map[string]bool{}, known: map[string]bool{"--help": true, "--version": true}, keys: map[string]bool{}}
+	m := &manual{flags: map[string]bool{}, verbs: map[string]bool{},
+		known: map[string]bool{"--help": true, "--version": true}, keys: map[string]bool{}}
 	for name := range everyFlag() {
 		verb, flag, _ := strings.Cut(name, "--")
 		m.flags[name], m.known["--"+flag] = true, true
@@ -79,7 +81,8 @@ func (m *manual) wrong(text string) (out []string) {
 			continue // a sentence about the program
 		}
 		for _, f := range flagPattern.FindAllStringSubmatch(c[0], -1) {
-			if m.found++; !m.flags[c[1]+" "+f[1]] && !m.flags[c[1]+c[2]+" "+f[1]] && !m.flags[f[1]] && f[1] != "--help" {
+			if m.found++; !m.flags[c[1]+" "+f[1]] && !m.flags[c[1]+c[2]+" "+f[1]] && !m.flags[f[1]] &&
+				f[1] != "--help" {
 				out = append(out, "antiphase "+c[1]+c[2]+" "+f[1])
 			}
 		}

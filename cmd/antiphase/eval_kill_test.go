@@ -23,11 +23,14 @@ func TestEvalKill(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, arch := range []string{"transformer", "diff"} {
-		call(t, dir, 0, "train", "--size", "nano", "--arch", arch, "--dir", arch, "--set", "model.context=384", "--steps", "2", "-q")
+		call(t, dir, 0, "train", "--size", "nano", "--arch", arch, "--dir", arch, "--set", "model.context=384",
+			"--steps", "2", "-q")
 	}
 	args := func(store string) []string {
-		return []string{"eval", "--tasks", "needle,ruler_variables,boolq", "--set", "needle.samples=20", "--set", "needle.needles=1", "--set", "needle.queries=1",
-			"--set", "needle.lengths=256", "--set", "ruler_variables.samples=100", "--set", "ruler_variables.chains=1", "--set", "ruler_variables.lengths=288",
+		return []string{"eval", "--tasks", "needle,ruler_variables,boolq", "--set", "needle.samples=20", "--set",
+			"needle.needles=1", "--set", "needle.queries=1",
+			"--set", "needle.lengths=256", "--set", "ruler_variables.samples=100", "--set", "ruler_variables.chains=1",
+			"--set", "ruler_variables.lengths=288",
 			"-m", "transformer", "-m", "diff", "--output", store, "-q"}
 	}
 	call(t, dir, 0, args("whole")...)
@@ -120,7 +123,8 @@ func sameRows(t *testing.T, got, want map[string]string) {
 				at++
 			}
 			from := max(0, at-100)
-			t.Errorf("%s differs at byte %d:\n…%.300s\nunbroken:\n…%.300s", cell, at, got[cell][min(from, len(got[cell])):], rows[from:])
+			t.Errorf("%s differs at byte %d:\n…%.300s\nunbroken:\n…%.300s", cell, at,
+				got[cell][min(from, len(got[cell])):], rows[from:])
 		}
 	}
 }

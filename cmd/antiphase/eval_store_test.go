@@ -16,8 +16,10 @@ import (
 // the command.
 func TestResultsSayWhereFrom(t *testing.T) {
 	dir := t.TempDir()
-	call(t, dir, 0, "train", "--size", "nano", "--steps", "2", "--set", "train.save_every=1", "--dir", "run", "-q", "--device", "cpu")
-	args := []string{"eval", "-m", "run", "-t", "lm", "--set", "lm.pieces=2", "--seed", "3", "--checkpoints", "-o", "store", "--save", "-q", "--device", "cpu", "--precision", "fp32", "--threads", "1"}
+	call(t, dir, 0, "train", "--size", "nano", "--steps", "2", "--set", "train.save_every=1", "--dir", "run", "-q",
+		"--device", "cpu")
+	args := []string{"eval", "-m", "run", "-t", "lm", "--set", "lm.pieces=2", "--seed", "3", "--checkpoints", "-o",
+		"store", "--save", "-q", "--device", "cpu", "--precision", "fp32", "--threads", "1"}
 	call(t, dir, 0, args...)
 	machine := "cpu: 1 threads, " + simd.Name() + ", fp32, " + runtime.GOOS + "/" + runtime.GOARCH
 	type model struct {
@@ -41,7 +43,8 @@ func TestResultsSayWhereFrom(t *testing.T) {
 			}
 			step := row.Head.Model.Tokens / 128
 			seen[step] = true
-			want := model{Name: fmt.Sprint("run@", step), Arch: "diff", Precision: "fp32", Device: "cpu " + simd.Name(), Run: "run", Parameters: 33664, Context: 64, Tokens: 128 * step}
+			want := model{Name: fmt.Sprint("run@", step), Arch: "diff", Precision: "fp32", Device: "cpu " + simd.Name(),
+				Run: "run", Parameters: 33664, Context: 64, Tokens: 128 * step}
 			if h := row.Head; h.Model != want || h.Seed != 3 || h.Machine != machine || h.Commit != version() {
 				t.Errorf("%+v, want %+v", *row.Head, want)
 			}
@@ -55,7 +58,8 @@ func TestResultsSayWhereFrom(t *testing.T) {
 		Hash    string `json:"git_hash"`
 		Name    string `json:"model_name"`
 	}
-	if err := json.Unmarshal([]byte(text(t, filepath.Join(dir, "store", "run@2", "results.json"))), &harness); err != nil || harness.Hash != version() || harness.Name != "run@2" {
+	if err := json.Unmarshal([]byte(text(t, filepath.Join(dir, "store", "run@2", "results.json"))),
+		&harness); err != nil || harness.Hash != version() || harness.Name != "run@2" {
 		t.Errorf("%+v, %v", harness, err)
 	}
 	saved, _ := filepath.Glob(filepath.Join(dir, "results", "eval", "*.jsonl"))
@@ -65,7 +69,8 @@ func TestResultsSayWhereFrom(t *testing.T) {
 			Metric, Model, Machine, Commit, Command, Precision string
 			Value                                              float64
 		}
-		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Machine != machine || r.Commit != version() || r.Command != strings.Join(args, " ") || r.Precision != "fp32" {
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Machine != machine || r.Commit != version() ||
+			r.Command != strings.Join(args, " ") || r.Precision != "fp32" {
 			t.Errorf("%s: %v", line, err)
 		}
 		if r.Metric == "loss" && r.Model == "run@2" {

@@ -69,7 +69,8 @@ var ofBench = map[string]assertion{
 	"bench attention --dim":  shaped("attention", "dim", 64, attnBase, "--dim", "64"),
 	"bench attention --head": shaped("attention", "head_dim", 4, attnBase, "--head", "4"),
 	"bench attention --seq": func(f *flagRig) {
-		if r := f.measured("attention", "--arch", "diff", "--tokens", "32", "--dim", "32", "--head", "8", "--seq", "8"); r[0].Shape["seq"] != 8.0 {
+		if r := f.measured("attention", "--arch", "diff", "--tokens", "32", "--dim", "32", "--head", "8", "--seq",
+			"8"); r[0].Shape["seq"] != 8.0 {
 			f.Errorf("shape %v", r[0].Shape)
 		}
 	},
@@ -118,7 +119,8 @@ var sweep string
 func swept(pattern string) assertion {
 	return func(f *flagRig) {
 		if sweep == "" {
-			for _, r := range f.measured("gemm", "--size", "nano", "--arch", "diff2", "--tokens", "16", "--rows", "5", "--vocab", "768", "--head", "4") {
+			for _, r := range f.measured("gemm", "--size", "nano", "--arch", "diff2", "--tokens", "16", "--rows", "5",
+				"--vocab", "768", "--head", "4") {
 				sweep += r.Name + "\n"
 			}
 		}

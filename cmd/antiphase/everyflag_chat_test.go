@@ -60,7 +60,8 @@ var ofChat = map[string]assertion{
 			f.Fatalf("the answer %q is too short to stop in", whole)
 		}
 		stop := text[len(text)/2 : len(text)/2+1]
-		if cut, _ := f.talk("hello\n", append(chatSeed, "--stop", stop)...); strings.Contains(cut, stop) || len(cut) >= len(whole) {
+		if cut, _ := f.talk("hello\n", append(chatSeed, "--stop", stop)...); strings.Contains(cut, stop) ||
+			len(cut) >= len(whole) {
 			f.Errorf("stopped at %q: %q of %q", stop, cut, whole)
 		}
 	},

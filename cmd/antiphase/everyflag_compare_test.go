@@ -32,5 +32,8 @@ var ofCompare = map[string]assertion{
 	"compare --json": func(f *flagRig) { f.has(f.forecast(), `^\{\n`) },
 	"compare --jobs": func(f *flagRig) { f.has(f.fails("compare", "--size", "nano", "--jobs", "0"), `--jobs: is 0`) },
 	"compare --size": func(f *flagRig) { f.has(f.fails("compare", "--size", "huge"), `"huge" is unknown`) },
-	"compare --keep": func(f *flagRig) { f.has(f.fails("compare", "--size", "nano", "--keep", "some"), `"some" is unknown`) },
+	"compare --keep": func(f *flagRig) {
+		f.has(f.fails("compare", "--size", "nano", "--keep", "some"),
+			`"some" is unknown`)
+	},
 }

@@ -50,8 +50,8 @@ func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 func (f *flagRig) probing(args ...string) *oracle {
 	f.Helper()
 	o := newOracle(f, "7")
-	f.ok(append([]string{"eval", "-m", o.URL + "#m", "-t", "needle", "--set", "needle.samples=2", "--set", "needle.depths=0,1", "--json", "-q",
-		"--device", "cpu"}, args...)...)
+	f.ok(append([]string{"eval", "-m", o.URL + "#m", "-t", "needle", "--set", "needle.samples=2", "--set",
+		"needle.depths=0,1", "--json", "-q", "--device", "cpu"}, args...)...)
 	return o
 }
 
@@ -68,15 +68,18 @@ var ofEndpoints = map[string]assertion{
 		if one.most != 1 || three.most != 3 {
 			f.Errorf("%d requests at a time with 1, %d with 3", one.most, three.most)
 		}
-		f.has(f.fails("eval", "-m", "run", "-t", "lm", "--endpoint-concurrency", "2"), `neither a --model nor the --judge`)
+		f.has(f.fails("eval", "-m", "run", "-t", "lm", "--endpoint-concurrency", "2"),
+			`neither a --model nor the --judge`)
 	},
 	"eval --judge": func(f *flagRig) {
 		for says, want := range map[string]string{"yes": `"judge,none": 1\b`, "no": `"judge,none": 0\b`} {
 			o := newOracle(f, says)
-			f.has(f.ok("eval", "-m", "run", "-t", "hotpotqa", "--limit", "2", "--json", "-q", "--judge", o.URL+"#j"), want)
+			f.has(f.ok("eval", "-m", "run", "-t", "hotpotqa", "--limit", "2", "--json", "-q", "--judge", o.URL+"#j"),
+				want)
 			f.same(o.asked, 2)
 		}
 		f.has(f.fails("eval", "-m", "run", "-t", "lm", "--judge", "http://x#j"), `none of the tasks needs a judge`)
-		f.has(f.fails("eval", "-m", "run", "-t", "hotpotqa", "--judge", "somebody"), `"somebody" is (no|not an) endpoint`)
+		f.has(f.fails("eval", "-m", "run", "-t", "hotpotqa", "--judge", "somebody"),
+			`"somebody" is (no|not an) endpoint`)
 	},
 }

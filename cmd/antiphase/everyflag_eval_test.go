@@ -24,7 +24,8 @@ var ofEval = map[string]assertion{
 		}
 	},
 	"eval --batch": func(f *flagRig) { // speed alone: the numbers do not depend on it
-		one, four := f.results("-t", "lm", "--limit", "4", "--batch", "1"), f.results("-t", "lm", "--limit", "4", "--batch", "4")
+		one, four := f.results("-t", "lm", "--limit", "4", "--batch", "1"),
+			f.results("-t", "lm", "--limit", "4", "--batch", "4")
 		if !reflect.DeepEqual(one["results"], four["results"]) {
 			f.Error("numbers depend on --batch")
 		}

@@ -16,8 +16,8 @@ import (
 // compared runs the smallest experiment there is and gives its rows, which must be finished.
 func (f *flagRig) compared(dir string, args ...string) []experiment.Row {
 	f.Helper()
-	f.ok(append([]string{"compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2", "--device", "cpu", "-q",
-		"--dir", dir}, args...)...)
+	f.ok(append([]string{"compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "2",
+		"--device", "cpu", "-q", "--dir", dir}, args...)...)
 	rows, err := experiment.ReadRows(strings.NewReader(f.read(dir + "/rows.jsonl")))
 	if err != nil || len(rows) == 0 {
 		f.Fatalf("%d rows, %v", len(rows), err)
@@ -51,7 +51,8 @@ func experiments(pattern string, args ...string) assertion {
 func changes(args ...string) assertion {
 	return func(f *flagRig) {
 		dir := strings.ReplaceAll(f.name, " ", "")
-		if about(f.compared(dir+"-with", append(asked, args...)...)) == about(f.compared(dir+"-without", append(asked, "--name", dir+"-with")...)) {
+		if about(f.compared(dir+"-with", append(asked, args...)...)) == about(f.compared(dir+"-without",
+			append(asked, "--name", dir+"-with")...)) {
 			f.Errorf("%q changes nothing", args)
 		}
 	}
@@ -75,13 +76,16 @@ var ofExperiment = map[string]assertion{
 	},
 	"compare --probe-every": func(f *flagRig) {
 		every := func(n string) string {
-			return about(f.compared("every"+n, "--task", "outliers tokens=600", "--probe", "outliers tokens=600", "--steps", "4", "--probe-every", n, "--name", "x"))
+			return about(f.compared("every"+n, "--task", "outliers tokens=600", "--probe", "outliers tokens=600",
+				"--steps", "4", "--probe-every", n, "--name", "x"))
 		}
 		if every("1") == every("4") {
 			f.Error("the number of probes does not follow the flag")
 		}
-		f.has(f.fails("compare", "--size", "nano", "--probe", "none", "--probe-every", "2", "--dry-run"), `has no effect with`)
-		f.has(f.fails("compare", "--size", "nano", "--steps", "4", "--probe", "outliers tokens=600", "--probe-every", "5", "--dry-run"),
+		f.has(f.fails("compare", "--size", "nano", "--probe", "none", "--probe-every", "2", "--dry-run"),
+			`has no effect with`)
+		f.has(f.fails("compare", "--size", "nano", "--steps", "4", "--probe", "outliers tokens=600", "--probe-every",
+			"5", "--dry-run"),
 			`--probe-every: is 5, but runs of size nano have 4 steps`)
 	},
 	"compare --tune-by": func(f *flagRig) {
@@ -91,8 +95,10 @@ var ofExperiment = map[string]assertion{
 		}
 		f.has(chosen("tuneoutliers", "outliers"), `^outliers.logits_max or loss$`)
 		f.has(chosen("tuneloss", "loss"), `^$`)
-		f.has(f.fails("compare", "--size", "nano", "--lr", "1e-3,2e-3", "--tune-by", "nothing", "--dry-run"), `--tune-by: "nothing" is none`)
-		f.has(f.fails("compare", "--size", "nano", "--tune-by", "lm", "--dry-run"), `has no effect with one learning rate`)
+		f.has(f.fails("compare", "--size", "nano", "--lr", "1e-3,2e-3", "--tune-by", "nothing", "--dry-run"),
+			`--tune-by: "nothing" is none`)
+		f.has(f.fails("compare", "--size", "nano", "--tune-by", "lm", "--dry-run"),
+			`has no effect with one learning rate`)
 	},
 	"compare --set":  changes("--set", "optim.weight_decay=0.9"),
 	"compare --data": changes("--data", "synthetic:docs=70"),
@@ -102,7 +108,8 @@ var ofExperiment = map[string]assertion{
 	},
 	"compare --eval-seed": func(f *flagRig) {
 		draw := func(n string) string {
-			return about(f.compared("draw"+n, "--set", "model.context=512", "--set", "train.seq_len=512", "--task", "attention samples=2 needles=1", "--probe", "none", "--name", "x", "--eval-seed", n))
+			return about(f.compared("draw"+n, "--set", "model.context=512", "--set", "train.seq_len=512", "--task",
+				"attention samples=2 needles=1", "--probe", "none", "--name", "x", "--eval-seed", n))
 		}
 		if draw("3") == draw("4") {
 			f.Error("the questions do not follow the flag")
@@ -118,15 +125,26 @@ var ofExperiment = map[string]assertion{
 	},
 	"compare --inexact": notShown("hands train.Options.Inexact on, which train's tests and train --inexact show"),
 
-	"bench serve --url":          loaded1(func(*flagRig, *serveBench) {}),
-	"bench serve --requests":     loaded1(func(f *flagRig, s *serveBench) { f.same(s.Requests, 3); f.same(len(s.bodies), 3) }),
-	"bench serve --rate":         func(f *flagRig) { f.has(f.fails("bench", "serve", "--rate", "-1"), `--rate: is -1`) },
+	"bench serve --url": loaded1(func(*flagRig, *serveBench) {}),
+	"bench serve --requests": loaded1(func(f *flagRig,
+		s *serveBench) {
+		f.same(s.Requests, 3)
+		f.same(len(s.bodies), 3)
+	}),
+	"bench serve --rate": func(f *flagRig) {
+		f.has(f.fails("bench", "serve", "--rate", "-1"),
+			`--rate: is -1`)
+	},
 	"bench serve --served-model": loaded1(func(f *flagRig, s *serveBench) { f.has(s.bodies[0], `"model":"heron"`) }),
-	"bench serve --prompt":       loaded1(func(f *flagRig, s *serveBench) { f.same(strings.Count(s.prompt(f), ","), 6) }),
-	"bench serve --output":       loaded1(func(f *flagRig, s *serveBench) { f.has(s.bodies[0], `"max_tokens":5\b`) }),
-	"bench serve --vocab":        loaded1(func(f *flagRig, s *serveBench) { f.lacks(s.prompt(f), `[2-9]|\d\d`) }),
-	"bench serve --ignore-eos":   loaded1(func(f *flagRig, s *serveBench) { f.lacks(s.bodies[0], `ignore_eos`) }, "--ignore-eos=false"),
-	"bench serve --deadline":     loaded1(func(f *flagRig, s *serveBench) { f.same(s.Deadline, 7.0) }),
+	"bench serve --prompt": loaded1(func(f *flagRig,
+		s *serveBench) {
+		f.same(strings.Count(s.prompt(f), ","), 6)
+	}),
+	"bench serve --output": loaded1(func(f *flagRig, s *serveBench) { f.has(s.bodies[0], `"max_tokens":5\b`) }),
+	"bench serve --vocab":  loaded1(func(f *flagRig, s *serveBench) { f.lacks(s.prompt(f), `[2-9]|\d\d`) }),
+	"bench serve --ignore-eos": loaded1(func(f *flagRig, s *serveBench) { f.lacks(s.bodies[0], `ignore_eos`) },
+		"--ignore-eos=false"),
+	"bench serve --deadline": loaded1(func(f *flagRig, s *serveBench) { f.same(s.Deadline, 7.0) }),
 	"bench serve --seed": func(f *flagRig) {
 		a, b, again := f.load("--seed", "1"), f.load("--seed", "2"), f.load("--seed", "1")
 		if a.prompt(f) == b.prompt(f) || a.prompt(f) != again.prompt(f) {
@@ -178,8 +196,9 @@ func (f *flagRig) load(args ...string) *serveBench {
 		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	defer server.Close()
-	out := f.ok(append([]string{"bench", "serve", "--url", server.URL, "--requests", "3", "--rate", "0", "--served-model", "heron", "--prompt", "7",
-		"--output", "5", "--vocab", "2", "--deadline", "7s", "--json", "-q"}, args...)...)
+	out := f.ok(append([]string{"bench", "serve", "--url", server.URL, "--requests", "3", "--rate", "0",
+		"--served-model", "heron", "--prompt", "7", "--output", "5", "--vocab", "2", "--deadline", "7s", "--json",
+		"-q"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &s.ServeResult); err != nil {
 		f.Fatalf("%v in %s", err, out)
 	}

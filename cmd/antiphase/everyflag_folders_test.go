@@ -50,9 +50,11 @@ var ofGenerate = map[string]assertion{
 	"generate --ignore-eos": func(f *flagRig) { // hot enough to end a text early, sooner or later
 		ended := false
 		for seed := range 40 {
-			args := []string{"generate", "-m", "run", "-n", "100", "--temperature", "50", "--seed", string(rune('0' + seed%10)), "--json", "-q", strings.Repeat("a", seed/10+1)}
+			args := []string{"generate", "-m", "run", "-n", "100", "--temperature", "50", "--seed",
+				string(rune('0' + seed%10)), "--json", "-q", strings.Repeat("a", seed/10+1)}
 			var s, all sample
-			if json.Unmarshal([]byte(f.ok(args...)), &s) != nil || json.Unmarshal([]byte(f.ok(append(args, "--ignore-eos")...)), &all) != nil {
+			if json.Unmarshal([]byte(f.ok(args...)), &s) != nil ||
+				json.Unmarshal([]byte(f.ok(append(args, "--ignore-eos")...)), &all) != nil {
 				f.Fatal("not JSON")
 			}
 			if all.Reason != "length" {
@@ -76,7 +78,10 @@ func (f *flagRig) exported(name string, args ...string) string {
 }
 
 var ofFolders = map[string]assertion{
-	"export --dtype": func(f *flagRig) { f.has(f.exported("e1", "--dtype", "bfloat16"), `"(torch_)?dtype": "bfloat16"`) },
+	"export --dtype": func(f *flagRig) {
+		f.has(f.exported("e1", "--dtype", "bfloat16"),
+			`"(torch_)?dtype": "bfloat16"`)
+	},
 	"export --class": func(f *flagRig) {
 		f.has(f.exported("e2", "--class", "antiphase"), `AntiphaseForCausalLM`)
 		f.has(f.exported("e3"), `DiffLlamaForCausalLM`)
@@ -99,7 +104,8 @@ var ofFolders = map[string]assertion{
 		f.has(f.exported("e6", "--force", "--dtype", "float16"), `float16`)
 	},
 	"export --json": func(f *flagRig) {
-		if out := f.ok("export", "run", "e7", "--json", "-q"); !json.Valid([]byte(out)) || !strings.Contains(out, "e7") {
+		if out := f.ok("export", "run", "e7", "--json", "-q"); !json.Valid([]byte(out)) ||
+			!strings.Contains(out, "e7") {
 			f.Errorf("printed %q", out)
 		}
 	},
@@ -109,7 +115,8 @@ var ofFolders = map[string]assertion{
 			Arch       string
 			Parameters int
 		}
-		if err := json.Unmarshal([]byte(f.ok("import", "e8", "imported", "--json", "-q")), &r); err != nil || r.Arch != "diff" || r.Parameters == 0 {
+		if err := json.Unmarshal([]byte(f.ok("import", "e8", "imported", "--json", "-q")), &r); err != nil ||
+			r.Arch != "diff" || r.Parameters == 0 {
 			f.Errorf("%+v, %v", r, err)
 		}
 	},
@@ -127,7 +134,8 @@ var ofFolders = map[string]assertion{
 	"logits --ids-file": byScript("train"),
 	"logits --out":      byScript("force"),
 	"logits --model": func(f *flagRig) {
-		if f.ok("logits", "--ids", "1", "--json", "-m", "run") == f.ok("logits", "--ids", "1", "--json", "-m", "pair:diff") {
+		if f.ok("logits", "--ids", "1", "--json", "-m", "run") == f.ok("logits", "--ids", "1", "--json", "-m",
+			"pair:diff") {
 			f.Error("two models have the same logits")
 		}
 	},
@@ -155,11 +163,13 @@ var ofFolders = map[string]assertion{
 	"data build --json":    byScript("data"),
 	"data build --out":     byScript("data"),
 	"data build --tokenizer": func(f *flagRig) {
-		f.has(f.ok("data", "build", "text.txt", "--tokenizer", "bytes", "--out", "set1", "--json", "-q"), `"vocab": 2[0-9]{2}`)
+		f.has(f.ok("data", "build", "text.txt", "--tokenizer", "bytes", "--out", "set1", "--json", "-q"),
+			`"vocab": 2[0-9]{2}`)
 	},
 	"data build --max-tokens": func(f *flagRig) {
 		var r struct{ Splits json.RawMessage }
-		out := f.ok("data", "build", "text.txt", "--tokenizer", "bytes", "--out", "set2", "--max-tokens", "500", "--json", "-q")
+		out := f.ok("data", "build", "text.txt", "--tokenizer", "bytes", "--out", "set2", "--max-tokens", "500",
+			"--json", "-q")
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			f.Fatal(err)
 		}

@@ -16,7 +16,8 @@ func (f *flagRig) as(args ...string) string {
 // ablated runs the ablations of the smallest size, one step each.
 func (f *flagRig) ablated(dir string, args ...string) string {
 	f.Helper()
-	return f.ok(append([]string{"ablation", "--size", "nano", "--steps", "1", "--dir", dir, "--json", "-q", "--device", "cpu"}, args...)...)
+	return f.ok(append([]string{"ablation", "--size", "nano", "--steps", "1", "--dir", dir, "--json", "-q", "--device",
+		"cpu"}, args...)...)
 }
 
 // other: what a command prints as JSON differs with the flag.
@@ -38,19 +39,26 @@ var ofRest = map[string]assertion{
 	"launch-info --launcher":   byScript("launch"),
 	"launch-info --meet":       byScript("launch"),
 	"launch-info --rendezvous": func(f *flagRig) {
-		f.has(f.as("--rendezvous", "file:///nowhere/shared", "--interface", "127.0.0.1"), `"meets":"file:///nowhere/shared"`)
+		f.has(f.as("--rendezvous", "file:///nowhere/shared", "--interface", "127.0.0.1"),
+			`"meets":"file:///nowhere/shared"`)
 		f.has(f.as("--rendezvous", "ftp://x"), `nowhere yet: rendezvous \\"ftp://x\\"`)
 		f.has(f.fails("launch-info", "--rendezvous", "tcp://127.0.0.1:1"), `--rendezvous: has no effect with one rank`)
 	},
-	"launch-info --interface": func(f *flagRig) { f.has(f.fails("launch-info", "--interface", "lo"), `no effect with one rank`) },
+	"launch-info --interface": func(f *flagRig) {
+		f.has(f.fails("launch-info", "--interface", "lo"),
+			`no effect with one rank`)
+	},
 	"launch-info --join-timeout": func(f *flagRig) {
-		f.has(f.fails("launch-info", "--rank", "0", "--world-size", "2", "--join-timeout", "1ms"), `--join-timeout: is 1ms`)
+		f.has(f.fails("launch-info", "--rank", "0", "--world-size", "2", "--join-timeout", "1ms"),
+			`--join-timeout: is 1ms`)
 	},
 	"launch-info --peer-timeout": func(f *flagRig) {
-		f.has(f.fails("launch-info", "--rank", "0", "--world-size", "2", "--peer-timeout", "1ms"), `--peer-timeout: is 1ms`)
+		f.has(f.fails("launch-info", "--rank", "0", "--world-size", "2", "--peer-timeout", "1ms"),
+			`--peer-timeout: is 1ms`)
 	},
 	"launch-info --stall-timeout": func(f *flagRig) {
-		f.has(f.fails("launch-info", "--rank", "0", "--world-size", "2", "--stall-timeout", "1ms"), `--stall-timeout: is 1ms`)
+		f.has(f.fails("launch-info", "--rank", "0", "--world-size", "2", "--stall-timeout", "1ms"),
+			`--stall-timeout: is 1ms`)
 	},
 
 	"ablation --arch":  func(f *flagRig) { f.has(f.ablated("ab2", "--arch", "diff2"), `"name": "v2-base-1.5h"`) },
@@ -69,15 +77,20 @@ var ofRest = map[string]assertion{
 	},
 	"ablation --inexact": func(f *flagRig) {
 		f.ablated("abx", "--precision", "fp32")
-		f.fails("ablation", "--size", "nano", "--steps", "2", "--dir", "abx", "--precision", "bf16", "-q", "--device", "cpu")
-		f.ok("ablation", "--size", "nano", "--steps", "2", "--dir", "abx", "--precision", "bf16", "-q", "--device", "cpu", "--inexact")
+		f.fails("ablation", "--size", "nano", "--steps", "2", "--dir", "abx", "--precision", "bf16", "-q",
+			"--device", "cpu")
+		f.ok("ablation", "--size", "nano", "--steps", "2", "--dir", "abx", "--precision", "bf16", "-q", "--device",
+			"cpu", "--inexact")
 	},
 
-	"convert --to":             byScript("folders"),
-	"convert --json":           byScript("folders"),
-	"convert --force":          byScript("force"),
-	"convert --dtype":          func(f *flagRig) { f.has(f.converted("cd", "--dtype", "float16"), `"float16"`) },
-	"convert --class":          func(f *flagRig) { f.has(f.converted("cc", "--class", "antiphase"), `AntiphaseForCausalLM`) },
+	"convert --to":    byScript("folders"),
+	"convert --json":  byScript("folders"),
+	"convert --force": byScript("force"),
+	"convert --dtype": func(f *flagRig) { f.has(f.converted("cd", "--dtype", "float16"), `"float16"`) },
+	"convert --class": func(f *flagRig) {
+		f.has(f.converted("cc", "--class", "antiphase"),
+			`AntiphaseForCausalLM`)
+	},
 	"convert --max-shard-size": func(f *flagRig) { f.converted("cs", "--max-shard-size", "40KB"); f.several("cs") },
 	"convert --chat-template": func(f *flagRig) {
 		f.converted("ct", "--chat-template", "t.jinja")
@@ -114,7 +127,8 @@ var ofRest = map[string]assertion{
 		}
 	},
 	"tokenizer train --docs": func(f *flagRig) {
-		f.write("docs.jsonl", strings.Repeat(`{"text":"aaaa aaaa"}`+"\n", 4)+strings.Repeat(`{"text":"bbbb bbbb"}`+"\n", 400))
+		f.write("docs.jsonl", strings.Repeat(`{"text":"aaaa aaaa"}`+"\n",
+			4)+strings.Repeat(`{"text":"bbbb bbbb"}`+"\n", 400))
 		for _, n := range []string{"4", "404"} {
 			f.ok("tokenizer", "train", "docs.jsonl", "--vocab", "264", "--docs", n, "-o", "t"+n+".json", "-q")
 		}
@@ -129,7 +143,11 @@ var ofRest = map[string]assertion{
 			f.Error("the pattern changes nothing")
 		}
 	},
-	"data build --held-out": func(f *flagRig) { f.held("h0", "$", "--held-out", "0"); f.held("h5", "[1-9]", "--held-out", "0.5") },
+	"data build --held-out": func(f *flagRig) {
+		f.held("h0", "$", "--held-out", "0")
+		f.held("h5", "[1-9]",
+			"--held-out", "0.5")
+	},
 	"data build --held-out-by": func(f *flagRig) {
 		f.has(f.held("hd", "", "--held-out", "0.5", "--held-out-by", "documents"), `"held_out_by": "documents"`)
 	},

@@ -82,9 +82,10 @@ const (
 )
 
 var ofServe = map[string]assertion{
-	"serve --max-n":                 limit("1", 400, `"param":"n"`, completion(`"n":2`)),
-	"serve --max-request-tokens":    limit("3", 400, `"param":"max_tokens"`, completion(`"n":2`)),
-	"serve --max-prompts":           limit("1", 400, `"param":"prompt"`, request{path: "/v1/completions", body: `{"model":"run","prompt":["a","b"],"max_tokens":1}`}),
+	"serve --max-n":              limit("1", 400, `"param":"n"`, completion(`"n":2`)),
+	"serve --max-request-tokens": limit("3", 400, `"param":"max_tokens"`, completion(`"n":2`)),
+	"serve --max-prompts": limit("1", 400, `"param":"prompt"`,
+		request{path: "/v1/completions", body: `{"model":"run","prompt":["a","b"],"max_tokens":1}`}),
 	"serve --max-messages":          limit("1", 400, `"param":"messages"`, talk(oneMessage+","+oneMessage)),
 	"serve --max-stops":             limit("1", 400, `"param":"stop"`, completion(`"stop":["x","y"]`)),
 	"serve --max-stop-bytes":        limit("2", 400, `"param":"stop`, completion(`"stop":["abc"]`)),
@@ -97,7 +98,9 @@ var ofServe = map[string]assertion{
 	"serve --max-schema-depth":      limit("2", 400, "nest", completion(deepSchema)),
 	"serve --schema-timeout":        limit("1ns", 400, "", completion(deepSchema)),
 	"serve --request-timeout":       limit("1ns", 504, "deadline_exceeded", completion(`"seed":1`)),
-	"serve --cache-tokens":          limit("16", 400, "", request{path: "/v1/completions", body: `{"model":"run","prompt":"` + strings.Repeat("a", 40) + `","max_tokens":1}`}),
+	"serve --cache-tokens": limit("16", 400, "",
+		request{path: "/v1/completions", body: `{"model":"run","prompt":"` + strings.Repeat("a", 40) +
+			`","max_tokens":1}`}),
 	"serve --api-key-file": func(f *flagRig) {
 		f.write("keys", "one-long-key\n")
 		url, _ := f.serve("--api-key-file", "keys")
@@ -185,7 +188,8 @@ var ofServe = map[string]assertion{
 	},
 	"serve --max-tokens": func(f *flagRig) {
 		url, _ := f.serve("--max-tokens", "3")
-		_, text := f.ask(url, request{path: "/v1/completions", body: `{"model":"run","prompt":"abc","ignore_eos":true,"seed":1}`})
+		_, text := f.ask(url, request{path: "/v1/completions",
+			body: `{"model":"run","prompt":"abc","ignore_eos":true,"seed":1}`})
 		f.has(text, `"completion_tokens":3\b`)
 	},
 	"serve --slots":          notShown("how many sequences a step takes shows in latency alone: infer's and server's tests hold Options.Slots"),
@@ -238,10 +242,12 @@ var ofServe = map[string]assertion{
 }
 
 func init() {
-	served := []string{"bench", "serve", "--json", "-q", "--reps", "1", "--prompt", "4", "--output", "4", "--device", "cpu"}
+	served := []string{"bench", "serve", "--json", "-q", "--reps", "1", "--prompt", "4", "--output", "4",
+		"--device", "cpu"}
 	ofServe["bench serve --model"] = func(f *flagRig) {
 		f.has(f.ok(append(served, "--model", "run", "--batch", "1")...), `"ratio":\s*\[`)
-		f.has(f.fails(append(served, "--model", "run", "--url", "http://127.0.0.1:1")...), "--url: cannot be combined with --model")
+		f.has(f.fails(append(served, "--model", "run", "--url", "http://127.0.0.1:1")...),
+			"--url: cannot be combined with --model")
 	}
 	ofServe["bench serve --batch"] = func(f *flagRig) {
 		f.has(f.ok(append(served, "--model", "run", "--batch", "2,3")...), `(?s)"batch": 2,.*"batch": 3,`)
@@ -249,9 +255,11 @@ func init() {
 	}
 	ofServe["bench serve --concurrency"] = func(f *flagRig) {
 		url, _ := f.serve()
-		out := f.ok("bench", "serve", "--url", url, "--concurrency", "2", "--requests", "3", "--prompt", "4", "--output", "4", "--json", "-q")
+		out := f.ok("bench", "serve", "--url", url, "--concurrency", "2", "--requests", "3", "--prompt", "4",
+			"--output", "4", "--json", "-q")
 		f.has(out, `"answered": 3`)
-		f.has(f.fails("bench", "serve", "--url", url, "--concurrency", "2", "--rate", "3"), "--rate: cannot be combined with --concurrency")
+		f.has(f.fails("bench", "serve", "--url", url, "--concurrency", "2", "--rate", "3"),
+			"--rate: cannot be combined with --concurrency")
 	}
 }
 

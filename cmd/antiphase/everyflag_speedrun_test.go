@@ -39,7 +39,8 @@ var ofSpeedrun = map[string]assertion{
 		f.has(f.sprinted("splan"), `speedrun-short`)
 		_, said := f.sprint(0, "splan2", "--plan", "standard")
 		f.has(said, `plan standard: 20 steps`)
-		f.has(f.fails("speedrun", "--plan", "shrot", "--device", "cpu", "--dir", "splan3"), `"shrot" is unknown; there are short, standard, long`)
+		f.has(f.fails("speedrun", "--plan", "shrot", "--device", "cpu", "--dir", "splan3"),
+			`"shrot" is unknown; there are short, standard, long`)
 	},
 	"speedrun --minutes": func(f *flagRig) {
 		_, said := f.sprint(0, "sminutes", "--minutes", "1000")
@@ -87,7 +88,8 @@ var ofSpeedrun = map[string]assertion{
 		f.has(said, `sfresh`)
 		f.sprint(0, "sfresh", "--plan", "standard", "-q", "--fresh")
 		f.has(f.read("sfresh/experiment.json"), `speedrun-standard`)
-		if err := os.Rename(filepath.Join(f.dir, "sfresh", "experiment.json"), filepath.Join(f.dir, "sfresh", "mine.json")); err != nil {
+		if err := os.Rename(filepath.Join(f.dir, "sfresh", "experiment.json"),
+			filepath.Join(f.dir, "sfresh", "mine.json")); err != nil {
 			f.Fatal(err)
 		}
 		_, said = f.sprint(exitUsage, "sfresh", "--fresh", "-q")

@@ -24,7 +24,8 @@ import (
 type assertion func(f *flagRig)
 
 // assertions are those of every verb, by "VERB --flag". Each verb's are in a file of their own.
-var assertions = []map[string]assertion{ofAll, ofTrain, ofEval, ofGenerate, ofFolders, ofServe, ofCompare, ofBench, ofChat, ofRest, ofExperiment, ofSpeedrun, ofEndpoints}
+var assertions = []map[string]assertion{ofAll, ofTrain, ofEval, ofGenerate, ofFolders, ofServe, ofCompare, ofBench,
+	ofChat, ofRest, ofExperiment, ofSpeedrun, ofEndpoints}
 
 // TestEveryFlag walks all verbs: a flag is asserted, cannot be shown in a test (its entry says why), or is on the list of those
 // that wait. The list may only shrink.
@@ -221,7 +222,8 @@ func byScript(script string) assertion {
 		verb, _, _ := strings.Cut(f.name, " --")
 		lines := strings.Split(string(b), "\n")
 		for i, line := range lines[:len(lines)-1] {
-			checked := regexp.MustCompile(`^(! )?(stdout|stderr|exists|grep|cmp)\b`).MatchString(lines[i+1]) || strings.HasPrefix(line, "exit ")
+			checked := regexp.MustCompile(`^(! )?(stdout|stderr|exists|grep|cmp)\b`).MatchString(lines[i+1]) ||
+				strings.HasPrefix(line, "exit ")
 			if strings.Contains(line, "antiphase "+verb+" ") && f.spelled(line) && checked {
 				return
 			}
@@ -244,7 +246,8 @@ func (f *flagRig) serve(args ...string) (url string, said func() string) {
 		return text.Write(b)
 	})}
 	said = func() string { mu.Lock(); defer mu.Unlock(); return text.String() }
-	root := a.command(append([]string{"serve", "--model", "run", "--listen", "127.0.0.1:0", "--chat-template", "plain"}, args...))
+	root := a.command(append([]string{"serve", "--model", "run", "--listen", "127.0.0.1:0", "--chat-template", "plain"},
+		args...))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- root.ExecuteContext(ctx) }()

@@ -22,8 +22,10 @@ var ofAll = map[string]assertion{
 		f.has(f.ok("train", "--size", "nano", "--dry-run", "--precision", "fp32", "--device", "cpu"), `fp32`)
 	},
 	"--kv-cache": func(f *flagRig) { // what int8 does needs a GPU: device/cuda's TestBytes
-		f.has(f.fails("generate", "--model", "run", "-p", "the", "--device", "cpu", "--kv-cache", "int8"), `int8 needs --device cuda`)
-		f.has(f.fails("generate", "--model", "run", "-p", "the", "--device", "cpu", "--kv-cache", "fp8"), `there are auto and int8`)
+		f.has(f.fails("generate", "--model", "run", "-p", "the", "--device", "cpu", "--kv-cache", "int8"),
+			`int8 needs --device cuda`)
+		f.has(f.fails("generate", "--model", "run", "-p", "the", "--device", "cpu", "--kv-cache", "fp8"),
+			`there are auto and int8`)
 		f.ok("generate", "--model", "run", "-p", "the", "-n", "1", "--device", "cpu", "--kv-cache", "auto")
 	},
 	"--quiet": func(f *flagRig) {
@@ -33,8 +35,8 @@ var ofAll = map[string]assertion{
 		if still != "" {
 			f.Errorf("--quiet said %q", still)
 		}
-		_, warned := f.both(0, "train", "--size", "nano", "--steps", "1", "--dir", "warned", "--quiet", "--set", "optim.lr=0.01",
-			"--from", "run")
+		_, warned := f.both(0, "train", "--size", "nano", "--steps", "1", "--dir", "warned", "--quiet", "--set",
+			"optim.lr=0.01", "--from", "run")
 		f.has(warned, `^warning: optim.lr=0.01 is a rate for training from scratch`)
 	},
 	"--color": func(f *flagRig) {
@@ -65,7 +67,8 @@ var ofTrain = map[string]assertion{
 	"train --sample-tokens": func(f *flagRig) {
 		const long = `"text":".{9,}"\}`
 		for length, check := range map[string]func(text, pattern string){"1": f.lacks, "60": f.has} {
-			f.ok("train", "--size", "nano", "--dir", "said"+length, "--steps", "3", "--sample-every", "1", "--sample-tokens", length, "-q")
+			f.ok("train", "--size", "nano", "--dir", "said"+length, "--steps", "3", "--sample-every", "1",
+				"--sample-tokens", length, "-q")
 			check(f.read("said"+length+"/samples.jsonl"), long)
 		}
 	},
@@ -88,7 +91,8 @@ var ofTrain = map[string]assertion{
 	},
 	"train --json": func(f *flagRig) {
 		var r struct{ Steps int }
-		if err := json.Unmarshal([]byte(f.ok("train", "--size", "nano", "--dir", "js", "--steps", "2", "-q", "--json")), &r); err != nil || r.Steps != 2 {
+		if err := json.Unmarshal([]byte(f.ok("train", "--size", "nano", "--dir", "js", "--steps", "2", "-q", "--json")),
+			&r); err != nil || r.Steps != 2 {
 			f.Errorf("%+v, %v", r, err)
 		}
 	},
@@ -103,7 +107,8 @@ var ofTrain = map[string]assertion{
 		f.has(f.refused("train", "--size", "nano", "--dir", "r1", "--rank", "5", "--world-size", "2"), `rank 5 of 2`)
 	},
 	"train --world-size": func(f *flagRig) {
-		args := []string{"train", "--size", "nano", "--dir", "r2", "--steps", "1", "-q", "--rank", "0", "--device", "cpu", "--world-size"}
+		args := []string{"train", "--size", "nano", "--dir", "r2", "--steps", "1", "-q", "--rank", "0", "--device",
+			"cpu", "--world-size"}
 		f.has(f.refused(append(args, "2")...), `ranks on a CPU talk through MPI`)
 		f.ok(append(args, "1")...)
 	},
@@ -112,7 +117,8 @@ var ofTrain = map[string]assertion{
 	"train --launcher": func(f *flagRig) {
 		f.Setenv("RANK", "1")
 		f.Setenv("WORLD_SIZE", "2")
-		f.has(f.refused("train", "--size", "nano", "--dir", "launched", "--steps", "1", "-q"), `rank|RANK|ANTIPHASE_SECRET`)
+		f.has(f.refused("train", "--size", "nano", "--dir", "launched", "--steps", "1", "-q"),
+			`rank|RANK|ANTIPHASE_SECRET`)
 		f.ok("train", "--size", "nano", "--dir", "launched", "--steps", "1", "-q", "--launcher", "none")
 	},
 	"train --local-rank": notShown("picks the GPU, and a test has none"),
@@ -121,7 +127,8 @@ var ofTrain = map[string]assertion{
 	},
 	"train --bandwidth": func(f *flagRig) {
 		forecast := func(gb string) string {
-			return f.ok("train", "--size", "nano", "--dry-run", "--parallel", "dp=2", "--bandwidth", gb, "--device", "cpu")
+			return f.ok("train", "--size", "nano", "--dry-run", "--parallel", "dp=2", "--bandwidth", gb,
+				"--device", "cpu")
 		}
 		if slow, fast := forecast("0.001"), forecast("100"); comms(slow) == comms(fast) {
 			f.Errorf("a thousandth of a GB/s and 100 GB/s give the same forecast: %q", slow)

@@ -74,7 +74,8 @@ func TestGenerateFlags(t *testing.T) {
 		t.Error("another seed gives the same text")
 	}
 	two := samples(t, dir, "--seed", "7", "-n", "24", "--ignore-eos", "--num-samples", "2", "abc")
-	if len(two) != 2 || two[0].Text != base.Text || two[1].Seed != 8 || two[1].Text != one("--seed", "8", "-n", "24").Text {
+	if len(two) != 2 || two[0].Text != base.Text || two[1].Seed != 8 ||
+		two[1].Text != one("--seed", "8", "-n", "24").Text {
 		t.Errorf("samples of one call are %+v", two)
 	}
 	greedy := one("--temperature", "0", "-n", "24")
@@ -90,7 +91,8 @@ func TestGenerateFlags(t *testing.T) {
 	if hot := one("--temperature", "100", "-n", "24", "--seed", "7"); slices.Equal(hot.IDs, base.IDs) {
 		t.Error("--temperature 100 changes nothing")
 	}
-	if r := one("--temperature", "0", "-n", "24", "--repetition-penalty", "1000"); repeated(r.IDs) >= repeated(greedy.IDs) {
+	if r := one("--temperature", "0", "-n", "24", "--repetition-penalty",
+		"1000"); repeated(r.IDs) >= repeated(greedy.IDs) {
 		t.Errorf("--repetition-penalty: %d repeated ids, %d without it", repeated(r.IDs), repeated(greedy.IDs))
 	}
 	testStop(t, base, one)
@@ -99,7 +101,8 @@ func TestGenerateFlags(t *testing.T) {
 		t.Errorf("a full context: %d tokens, %q, full %v", len(full.IDs), full.Reason, full.Full)
 	}
 	_, note := call(t, dir, 0, "generate", "-m", "run", "-n", "500", "--temperature", "0", "--ignore-eos", "abc")
-	if want := fmt.Sprintf("stopped after %d tokens: the context of 64 tokens is full (the prompt has 4)", len(full.IDs)); !strings.Contains(note, want) {
+	if want := fmt.Sprintf("stopped after %d tokens: the context of 64 tokens is full (the prompt has 4)",
+		len(full.IDs)); !strings.Contains(note, want) {
 		t.Errorf("%q does not say %q", note, want)
 	}
 }
@@ -131,7 +134,8 @@ func TestPromptFlags(t *testing.T) {
 	}
 	text := func(args ...string) string {
 		t.Helper()
-		out, _ := call(t, dir, 0, append([]string{"generate", "-m", "run", "--temperature", "0", "-n", "8", "-q"}, args...)...)
+		out, _ := call(t, dir, 0, append([]string{"generate", "-m", "run", "--temperature", "0", "-n", "8", "-q"},
+			args...)...)
 		return out
 	}
 	base := text("abc")
@@ -144,15 +148,19 @@ func TestPromptFlags(t *testing.T) {
 	if got := text("--echo", "abc"); got != "abc"+base {
 		t.Errorf("--echo printed %q, the text is %q", got, base)
 	}
-	if got := text("--echo", "--num-samples", "2", "abc"); strings.Count(got, "abc"+strings.TrimSuffix(base, "\n")) != 2 {
+	if got := text("--echo", "--num-samples", "2", "abc"); strings.Count(got,
+		"abc"+strings.TrimSuffix(base, "\n")) != 2 {
 		t.Errorf("--echo with samples printed %q", got)
 	}
 	lp := samples(t, dir, "--temperature", "0", "-n", "3", "--logprobs", "2", "abc")[0]
-	if len(lp.Tokens) != 3 || len(lp.Logprob) != 3 || len(lp.Top) != 3 || len(lp.Top[0]) != 2 || lp.Top[0][0].ID != lp.IDs[0] ||
-		lp.Top[0][0].Logprob != lp.Logprob[0] || lp.Top[0][0].Token != lp.Tokens[0] || strings.Join(lp.Tokens, "") != lp.Text {
+	if len(lp.Tokens) != 3 || len(lp.Logprob) != 3 || len(lp.Top) != 3 || len(lp.Top[0]) != 2 ||
+		lp.Top[0][0].ID != lp.IDs[0] ||
+		lp.Top[0][0].Logprob != lp.Logprob[0] || lp.Top[0][0].Token != lp.Tokens[0] ||
+		strings.Join(lp.Tokens, "") != lp.Text {
 		t.Errorf("--logprobs: %+v", lp)
 	}
-	out, _ := call(t, dir, 0, "generate", "-m", "run", "--temperature", "0", "-n", "1", "--logprobs", "1", "--json", "-q", "abc")
+	out, _ := call(t, dir, 0, "generate", "-m", "run", "--temperature", "0", "-n", "1", "--logprobs", "1",
+		"--json", "-q", "abc")
 	for _, key := range []string{`"id":`, `"token":`, `"logprob":`, `"tokens":`} {
 		if !strings.Contains(out, key) {
 			t.Errorf("%s has no key %s", out, key)
@@ -178,7 +186,8 @@ func TestThreadsFlag(t *testing.T) {
 func TestForceFlag(t *testing.T) {
 	dir := t.TempDir()
 	call(t, dir, 0, "train", "--size", "nano", "--dir", "run", "--steps", "2", "-q")
-	changed := []string{"train", "--size", "nano", "--dir", "run", "--steps", "3", "--set", "optim.lr=0.0005", "-q", "--json"}
+	changed := []string{"train", "--size", "nano", "--dir", "run", "--steps", "3", "--set", "optim.lr=0.0005",
+		"-q", "--json"}
 	if _, text := call(t, dir, 2, changed...); !strings.Contains(text, "optim.lr") {
 		t.Errorf("the refusal does not name the change: %s", text)
 	}
@@ -228,7 +237,8 @@ func TestEvalFlags(t *testing.T) {
 func TestExportContext(t *testing.T) {
 	dir := trainedRun(t) // sequences of 32 in a context of 64
 	call(t, dir, 0, "export", "run", "hf", "-q")
-	for name, want := range map[string]string{"config.json": `"max_position_embeddings": 32`, "tokenizer_config.json": `"model_max_length": 32`} {
+	for name, want := range map[string]string{"config.json": `"max_position_embeddings": 32`,
+		"tokenizer_config.json": `"model_max_length": 32`} {
 		b, err := os.ReadFile(filepath.Join(dir, "hf", name))
 		if err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%s does not say %s (%v)\n%s", name, want, err, b)

@@ -24,11 +24,13 @@ import (
 func TestRecipeToGoOn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, x := range []struct{ context, size, seq, batch, micro string }{
-		{"64", "nano", "64", "4", "4"}, {"1024", "tiny", "1024", "8", "4"}, {"1300", "tiny", "1300", "8", "2"}, {"4096", "tiny", "2048", "8", "2"}, {"100", "small", "100", "32", "32"},
+		{"64", "nano", "64", "4", "4"}, {"1024", "tiny", "1024", "8", "4"}, {"1300", "tiny", "1300", "8", "2"},
+		{"4096", "tiny", "2048", "8", "2"}, {"100", "small", "100", "32", "32"},
 		{"300", "small", "300", "32", "8"},
 	} {
 		dir := "m" + x.context
-		if code, _, errs := ran(t, "train", "--size", "nano", "--steps", "0", "--set", "model.context="+x.context, "--dir", dir, "-q", "--device", "cpu"); code != 0 {
+		if code, _, errs := ran(t, "train", "--size", "nano", "--steps", "0", "--set", "model.context="+x.context,
+			"--dir", dir, "-q", "--device", "cpu"); code != 0 {
 			t.Fatal(errs)
 		}
 		f := &trainFlags{from: dir, size: x.size, steps: 200, stepsSet: true}
@@ -41,8 +43,11 @@ func TestRecipeToGoOn(t *testing.T) {
 		for _, field := range r.Fields() {
 			get[field.Path] = field.Value
 		}
-		if get["train.seq_len"] != x.seq || get["train.batch"] != x.batch || get["train.micro_batch"] != x.micro || get["model.context"] != x.context || r.Name != dir+"-on" || r.Train.From != dir ||
-			r.Model.Dim != 32 || r.Model.Vocab != 260 || r.Tokenizer.Path != filepath.Join(dir, "checkpoints", "step-00000000", "tokenizer.json") || r.Optim.LR != 1e-4 ||
+		if get["train.seq_len"] != x.seq || get["train.batch"] != x.batch || get["train.micro_batch"] != x.micro ||
+			get["model.context"] != x.context || r.Name != dir+"-on" || r.Train.From != dir ||
+			r.Model.Dim != 32 || r.Model.Vocab != 260 ||
+			r.Tokenizer.Path != filepath.Join(dir, "checkpoints", "step-00000000", "tokenizer.json") ||
+			r.Optim.LR != 1e-4 ||
 			r.Optim.Warmup != min(base.Optim.Warmup, 10) || r.Train.Steps != 200 {
 			t.Errorf("%+v: %+v, %+v", x, r.Train, r.Optim)
 		}
@@ -53,13 +58,16 @@ func TestRecipeToGoOn(t *testing.T) {
 		want  int
 	}{{40, nil, 2}, {10, nil, 1}, {40, []string{"optim.warmup=30"}, 30}} {
 		f := &trainFlags{from: "m64", size: "small", steps: x.steps, stepsSet: true, set: x.set}
-		if r, err := f.resolve(context.Background(), &app{err: &bytes.Buffer{}}, nil); err != nil || r.Optim.Warmup != x.want {
+		if r, err := f.resolve(context.Background(), &app{err: &bytes.Buffer{}}, nil); err != nil ||
+			r.Optim.Warmup != x.want {
 			t.Errorf("%+v: warm-up %d, %v", x, r.Optim.Warmup, err)
 		}
 	}
-	s := &stored{Config: model.Config{Arch: "diff", Vocab: 32000, Context: 4096, Layers: 16, Dim: 2048, Heads: 8, HeadDim: 128, KVHeads: 8, FFN: 5632}}
+	s := &stored{Config: model.Config{Arch: "diff", Vocab: 32000, Context: 4096, Layers: 16, Dim: 2048, Heads: 8,
+		HeadDim: 128, KVHeads: 8, FFN: 5632}}
 	lr, seq := goingOn(s)
-	if n := float64(model.Table(s.Config).Count()); !(math.Abs(lr/(2e-5*math.Sqrt(1e9/n))-1) <= 1e-9) || seq != 2048 || lr > 3e-5 || lr < 1e-5 {
+	if n := float64(model.Table(s.Config).Count()); !(math.Abs(lr/(2e-5*math.Sqrt(1e9/n))-1) <= 1e-9) || seq != 2048 ||
+		lr > 3e-5 || lr < 1e-5 {
 		t.Errorf("%g, %d for %g parameters", lr, seq, n)
 	}
 }
@@ -67,7 +75,8 @@ func TestRecipeToGoOn(t *testing.T) {
 // What is said when a run goes on from another, and when settings do not suit trained weights.
 func TestSaidOfGoingOn(t *testing.T) {
 	nanoRun(t) // a rate of 0.003, sequences of 32
-	base, err := (&trainFlags{from: "run", size: "nano", steps: 40, stepsSet: true}).resolve(context.Background(), &app{err: &bytes.Buffer{}}, nil)
+	base, err := (&trainFlags{from: "run", size: "nano", steps: 40, stepsSet: true}).resolve(context.Background(),
+		&app{err: &bytes.Buffer{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +89,8 @@ func TestSaidOfGoingOn(t *testing.T) {
 		{func(r *recipe.Recipe) { r.Optim.LR = 2.99 * rate }, ""},
 		{func(r *recipe.Recipe) { r.Optim.LR = 3.01 * rate }, "is a rate for training from scratch"},
 		{func(r *recipe.Recipe) { r.Train.SeqLen = 17 }, ""},
-		{func(r *recipe.Recipe) { r.Train.SeqLen = 16 }, "train.seq_len=16 is far below what the model was made for, 32"},
+		{func(r *recipe.Recipe) { r.Train.SeqLen = 16 },
+			"train.seq_len=16 is far below what the model was made for, 32"},
 		{func(r *recipe.Recipe) { r.Optim.Warmup = 20 }, ""},
 		{func(r *recipe.Recipe) { r.Optim.Warmup = 21 }, "optim.warmup=21 is most of the 40 steps"},
 	} {
@@ -91,7 +101,9 @@ func TestSaidOfGoingOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, rest, _ := strings.Cut(b.String(), "\n")
-		if !strings.HasPrefix(first, "going on from "+filepath.Join("run", "checkpoints", "step-00000002")+": context 64, ") || !strings.Contains(rest, x.says) || (rest == "") != (x.says == "") || strings.Count(rest, "warning: ") > 1 {
+		if !strings.HasPrefix(first, "going on from "+filepath.Join("run", "checkpoints",
+			"step-00000002")+": context 64, ") || !strings.Contains(rest, x.says) || (rest == "") != (x.says == "") ||
+			strings.Count(rest, "warning: ") > 1 {
 			t.Errorf("%q: %s", x.says, b.String())
 		}
 	}
@@ -99,7 +111,8 @@ func TestSaidOfGoingOn(t *testing.T) {
 	p, err := begin.Parent()
 	weights, err2 := os.ReadFile("run/checkpoints/step-00000002/model.safetensors")
 	sum := sha256.Sum256(weights)
-	if err != nil || err2 != nil || p.Step != 2 || p.Path != filepath.Join("run", "checkpoints", "step-00000002") || p.SHA256 != hex.EncodeToString(sum[:]) {
+	if err != nil || err2 != nil || p.Step != 2 || p.Path != filepath.Join("run", "checkpoints", "step-00000002") ||
+		p.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("%+v, %v, %v", p, err, err2)
 	}
 	if parentOf(t.Context(), &app{}, recipe.Recipe{}) != nil {
@@ -122,7 +135,8 @@ func TestImportedRun(t *testing.T) {
 	for _, n := range names {
 		files = append(files, n.Name())
 	}
-	if out.Dir != "h/f" || out.Class != hf.DiffLlama || out.Remote || out.DType != "bfloat16" || !slices.Equal(out.Files, files) || !slices.Contains(files, "model.safetensors") {
+	if out.Dir != "h/f" || out.Class != hf.DiffLlama || out.Remote || out.DType != "bfloat16" ||
+		!slices.Equal(out.Files, files) || !slices.Contains(files, "model.safetensors") {
 		t.Errorf("%+v, there are %q", out, files)
 	}
 	for _, name := range carried { // whatever a folder has of these goes along
@@ -144,13 +158,16 @@ func TestImportedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if r := s.Recipe; r.Name != "f" || r.Model.Dim != 32 || r.Model.Context != 32 || r.Train.SeqLen != 32 || r.Tokenizer.Path != "" || r.Tokenizer.Vocab != 260 || s.State.Step != 0 || s.State.Tokens != 0 {
+	if r := s.Recipe; r.Name != "f" || r.Model.Dim != 32 || r.Model.Context != 32 || r.Train.SeqLen != 32 ||
+		r.Tokenizer.Path != "" || r.Tokenizer.Vocab != 260 || s.State.Step != 0 || s.State.Tokens != 0 {
 		t.Errorf("%+v, %+v", r, s.State)
 	}
-	if !slices.Equal(carried, []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model", "chat_template.jinja", "README.md", "LICENSE"}) {
+	if !slices.Equal(carried, []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+		"added_tokens.json", "tokenizer.model", "chat_template.jinja", "README.md", "LICENSE"}) {
 		t.Errorf("%q", carried)
 	}
-	for _, name := range []string{"tokenizer.json", "README.md", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model", "LICENSE"} {
+	for _, name := range []string{"tokenizer.json", "README.md", "generation_config.json", "tokenizer_config.json",
+		"special_tokens_map.json", "added_tokens.json", "tokenizer.model", "LICENSE"} {
 		if _, err := os.Stat(s.Checkpoint.Path(name)); err != nil {
 			t.Error(err)
 		}
@@ -171,7 +188,8 @@ func TestPromptIDs(t *testing.T) {
 		first int32
 		text  string
 		want  []int32
-	}{{eos, "ab", []int32{eos, 'a', 'b'}}, {7, "ab", []int32{7, 'a', 'b'}}, {eos, "", []int32{eos}}, {-1, "ab", []int32{'a', 'b'}}, {-1, "", []int32{eos}}} {
+	}{{eos, "ab", []int32{eos, 'a', 'b'}}, {7, "ab", []int32{7, 'a', 'b'}}, {eos, "", []int32{eos}},
+		{-1, "ab", []int32{'a', 'b'}}, {-1, "", []int32{eos}}} {
 		l := &loaded{Tokenizer: tok}
 		l.Manners.First = x.first
 		if got := l.encode(x.text); !slices.Equal(got, x.want) {
@@ -184,7 +202,8 @@ func TestPromptIDs(t *testing.T) {
 func TestLogitsPrecision(t *testing.T) {
 	nanoRun(t)
 	get := func(args ...string) string {
-		code, out, errs := ran(t, append([]string{"logits", "-m", "run", "--device", "cpu", "--ids", "256,72,105", "--json", "-q"}, args...)...)
+		code, out, errs := ran(t, append([]string{"logits", "-m", "run", "--device", "cpu", "--ids", "256,72,105",
+			"--json", "-q"}, args...)...)
 		if code != 0 {
 			t.Fatal(errs)
 		}

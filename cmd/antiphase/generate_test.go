@@ -41,7 +41,8 @@ func TestGeneratedSamples(t *testing.T) {
 	}
 	want, echoed, texts := "", "", map[string]bool{}
 	for i, s := range list {
-		if s.Index != i || s.Seed != uint64(5+i) || s.Prompt != "abc" || len(s.IDs) != 3 || s.Reason != "length" || s.Full || s.Tokens != nil || s.Logprob != nil || s.Top != nil {
+		if s.Index != i || s.Seed != uint64(5+i) || s.Prompt != "abc" || len(s.IDs) != 3 || s.Reason != "length" ||
+			s.Full || s.Tokens != nil || s.Logprob != nil || s.Top != nil {
 			t.Errorf("sample %d: %+v", i, s)
 		}
 		want += fmt.Sprintf("--- sample %d\n%s\n", i+1, s.Text)
@@ -74,11 +75,13 @@ func TestGeneratedLength(t *testing.T) {
 		}
 	}
 	says := "stopped after 60 tokens: the context of 64 tokens is full (the prompt has 4)\n"
-	if want := fmt.Sprintf("seed %d\n%s%s120 tokens, ", list[0].Seed, says, says); len(list) != 2 || !strings.HasPrefix(notes, want) {
+	if want := fmt.Sprintf("seed %d\n%s%s120 tokens, ", list[0].Seed, says, says); len(list) != 2 ||
+		!strings.HasPrefix(notes, want) {
 		t.Errorf("%q, want %q", notes, want)
 	}
 	_, again, notes := generated(t, "-n", "60", "--ignore-eos", "--seed", fmt.Sprint(list[0].Seed), "--json", "abc")
-	if again[0].Text != list[0].Text || again[0].Full || strings.Contains(notes, "seed ") || strings.Contains(notes, "stopped") {
+	if again[0].Text != list[0].Text || again[0].Full || strings.Contains(notes, "seed ") ||
+		strings.Contains(notes, "stopped") {
 		t.Errorf("%+v: %s", again, notes)
 	}
 	if _, _, notes = generated(t, "-n", "1", "--temperature", "0", "abc"); strings.Contains(notes, "seed ") {
@@ -88,7 +91,8 @@ func TestGeneratedLength(t *testing.T) {
 		reason      string
 		most, wrote int
 		full        bool
-	}{{infer.ReasonLength, 0, 5, true}, {infer.ReasonLength, 6, 5, true}, {infer.ReasonLength, 5, 5, false}, {"stop", 6, 5, false}, {"stop", 0, 5, false}} {
+	}{{infer.ReasonLength, 0, 5, true}, {infer.ReasonLength, 6, 5, true}, {infer.ReasonLength, 5, 5, false},
+		{"stop", 6, 5, false}, {"stop", 0, 5, false}} {
 		f := &generateFlags{}
 		if f.MaxTokens = x.most; f.full(x.reason, x.wrote) != x.full {
 			t.Errorf("%+v", x)
@@ -99,12 +103,15 @@ func TestGeneratedLength(t *testing.T) {
 // Log-probabilities are those of the raw logits of the text so far, at every position, the most likely first.
 func TestGeneratedLogprobs(t *testing.T) {
 	nanoRun(t)
-	_, list, _ := generated(t, "--temperature", "0", "-n", "5", "--ignore-eos", "--logprobs", "4", "--json", "--repetition-penalty", "1.5", "abc")
+	_, list, _ := generated(t, "--temperature", "0", "-n", "5", "--ignore-eos", "--logprobs", "4", "--json",
+		"--repetition-penalty", "1.5", "abc")
 	s := list[0]
 	ids := append([]int32{256, 'a', 'b', 'c'}, s.IDs...)
-	code, out, errs := ran(t, "logits", "-m", "run", "--device", "cpu", "--json", "-q", "--ids", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ids)), ","), "[]"))
+	code, out, errs := ran(t, "logits", "-m", "run", "--device", "cpu", "--json", "-q", "--ids",
+		strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ids)), ","), "[]"))
 	var raw struct{ Logits [][]float64 }
-	if err := json.Unmarshal([]byte(out), &raw); code != 0 || err != nil || len(s.IDs) != 5 || len(s.Logprob) != 5 || len(s.Top) != 5 || len(s.Tokens) != 5 {
+	if err := json.Unmarshal([]byte(out), &raw); code != 0 || err != nil || len(s.IDs) != 5 || len(s.Logprob) != 5 ||
+		len(s.Top) != 5 || len(s.Tokens) != 5 {
 		t.Fatalf("exit %d, %v, %s: %+v", code, err, errs, s)
 	}
 	for i, id := range s.IDs {
@@ -117,10 +124,12 @@ func TestGeneratedLogprobs(t *testing.T) {
 		}
 		sorted := slices.Sorted(slices.Values(row))
 		for k, top := range s.Top[i] {
-			if want := sorted[len(sorted)-1-k] - math.Log(sum); len(s.Top[i]) != 4 || !(math.Abs(top.Logprob-want) <= 1e-4) || !(math.Abs(row[top.ID]-sorted[len(sorted)-1-k]) <= 1e-4) {
+			if want := sorted[len(sorted)-1-k] - math.Log(sum); len(s.Top[i]) != 4 ||
+				!(math.Abs(top.Logprob-want) <= 1e-4) || !(math.Abs(row[top.ID]-sorted[len(sorted)-1-k]) <= 1e-4) {
 				t.Errorf("token %d, place %d: %+v, want %g", i, k, top, want)
 			}
-			if text := string([]byte{byte(top.ID)}); top.ID < 128 && top.Token != text || top.ID >= 128 && top.ID < 256 && top.Token != "\uFFFD" {
+			if text := string([]byte{byte(top.ID)}); top.ID < 128 && top.Token != text || top.ID >= 128 &&
+				top.ID < 256 && top.Token != "\uFFFD" {
 				t.Errorf("%+v", top)
 			}
 		}
@@ -149,7 +158,8 @@ func TestRunSamples(t *testing.T) {
 	var opt train.Options
 	f.every = 4
 	f.probe(&app{err: &said}, "nowhere", &opt)
-	if err := opt.Probe(t.Context(), 7, l.Model, l.Tokenizer); err != nil || opt.ProbeEvery != 4 || !strings.HasPrefix(said.String(), "warning: no sample at step 7: ") {
+	if err := opt.Probe(t.Context(), 7, l.Model, l.Tokenizer); err != nil || opt.ProbeEvery != 4 ||
+		!strings.HasPrefix(said.String(), "warning: no sample at step 7: ") {
 		t.Errorf("%v, every %d: %s", err, opt.ProbeEvery, said.String())
 	}
 	opt = train.Options{}

@@ -58,7 +58,8 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	} {
 		t.Chdir(t.TempDir())
 		code, out, errs := ran(t, strings.Fields(args)...)
-		if left, err := os.ReadDir("."); code != exitUsage || !strings.Contains(errs, "error: "+says) || out != "" || err != nil || len(left) > 0 {
+		if left, err := os.ReadDir("."); code != exitUsage || !strings.Contains(errs, "error: "+says) || out != "" ||
+			err != nil || len(left) > 0 {
 			t.Errorf("%s: exit %d, %q%q, left %v", args, code, out, errs, left)
 		}
 	}

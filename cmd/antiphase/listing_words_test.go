@@ -36,7 +36,8 @@ func TestListings(t *testing.T) {
 	}
 	for _, x := range sizes {
 		r, err := recipe.Named(x.Size, x.Arch)
-		if m := r.Model; err != nil || x.Parameters != model.Table(m).Count() || x.Layers != m.Layers || x.Dim != m.Dim || x.Heads != m.Heads || x.HeadDim != m.HeadDim || x.FFN != m.FFN || x.Doc == "" {
+		if m := r.Model; err != nil || x.Parameters != model.Table(m).Count() || x.Layers != m.Layers ||
+			x.Dim != m.Dim || x.Heads != m.Heads || x.HeadDim != m.HeadDim || x.FFN != m.FFN || x.Doc == "" {
 			t.Errorf("%+v (%v)", x, err)
 		}
 	}
@@ -69,7 +70,9 @@ func TestListings(t *testing.T) {
 	}
 	for i, x := range all {
 		got := tasks[i]
-		if got.Name != x.Name || got.Group != x.Group || got.Version != x.Version || got.Shots != max(x.Shots, 0) || got.Inside != x.Inside || got.Slow != x.Slow || len(got.Settings) != len(x.Settings) || got.Measures[0] != x.Measures[0].Name {
+		if got.Name != x.Name || got.Group != x.Group || got.Version != x.Version || got.Shots != max(x.Shots, 0) ||
+			got.Inside != x.Inside || got.Slow != x.Slow || len(got.Settings) != len(x.Settings) ||
+			got.Measures[0] != x.Measures[0].Name {
 			t.Errorf("%+v, want %s", got, x.Name)
 		}
 	}
@@ -85,12 +88,23 @@ func TestListings(t *testing.T) {
 
 // Wrong words get the nearest right one, or the list; a flag of computing on a verb that does not is told so.
 func TestSuggestions(t *testing.T) {
-	for args, want := range map[string]string{"trian": "did you mean train?", "bench gem": "did you mean gemm?", "zzzzzzzz": "there are ", "train --sizes x": "did you mean --size?", "train --prec x": "did you mean --precision?", "generate --temp 1": "did you mean --temperature?", "generate --tpo-p 1": "did you mean --top-p?", "train --z x": `"antiphase train --help" lists them`,
-		"train --qqqqqqqq": `"antiphase train --help" lists them`, "pack --threads 2 x": "pack does not compute", "help trian": "did you mean train?", "data shwo": "did you mean show?", "show": "MODEL: missing; want antiphase show MODEL", "show a b": `"b": one argument too many; want antiphase show MODEL`,
-		"export a": "DIR: missing; want antiphase export MODEL DIR", "data show": "RUN: missing; want antiphase data show RUN", "generate The old": `quote it: antiphase generate "The old"`,
-		"evidence": "FOLDER: missing", "compare x": `unknown command "x"`,
-		"convert a b --to zip": "there are transformers and run", "convert a b --to run --force": "--force: cannot be combined with --to run", "convert a b --to run --class llama": "--class: cannot be combined",
-		"report": "FOLDER: missing", "scaling": "RUN: missing", "validate nowhere": "there is no folder nowhere", "show org/none": "org/none"} {
+	for args, want := range map[string]string{"trian": "did you mean train?", "bench gem": "did you mean gemm?",
+		"zzzzzzzz": "there are ", "train --sizes x": "did you mean --size?",
+		"train --prec x": "did you mean --precision?", "generate --temp 1": "did you mean --temperature?",
+		"generate --tpo-p 1": "did you mean --top-p?", "train --z x": `"antiphase train --help" lists them`,
+		"train --qqqqqqqq": `"antiphase train --help" lists them`, "pack --threads 2 x": "pack does not compute",
+		"help trian": "did you mean train?", "data shwo": "did you mean show?",
+		"show":             "MODEL: missing; want antiphase show MODEL",
+		"show a b":         `"b": one argument too many; want antiphase show MODEL`,
+		"export a":         "DIR: missing; want antiphase export MODEL DIR",
+		"data show":        "RUN: missing; want antiphase data show RUN",
+		"generate The old": `quote it: antiphase generate "The old"`,
+		"evidence":         "FOLDER: missing", "compare x": `unknown command "x"`,
+		"convert a b --to zip":               "there are transformers and run",
+		"convert a b --to run --force":       "--force: cannot be combined with --to run",
+		"convert a b --to run --class llama": "--class: cannot be combined",
+		"report":                             "FOLDER: missing", "scaling": "RUN: missing", "validate nowhere": "there is no folder nowhere",
+		"show org/none": "org/none"} {
 		code, out, errs := ran(t, strings.Fields(args)...)
 		wantCode := exitUsage
 		if strings.HasPrefix(args, "validate") || strings.HasPrefix(args, "show org") {
@@ -111,7 +125,8 @@ func TestSuggestions(t *testing.T) {
 func TestFaultReport(t *testing.T) {
 	var b bytes.Buffer
 	printReport(&app{err: &b}, []string{"train", "--data", "a b", "", "x=$HOME"}, "boom", []byte("stack\n"))
-	for _, want := range []string{"internal fault: boom\n", "version " + version() + "\n", fmt.Sprintf("machine %s/%s, %d CPUs, go", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
+	for _, want := range []string{"internal fault: boom\n", "version " + version() + "\n",
+		fmt.Sprintf("machine %s/%s, %d CPUs, go", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 		`command antiphase train --data "a b" "" "x=$HOME"` + "\n", "fault   boom\nstack\n--- end\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
@@ -120,7 +135,8 @@ func TestFaultReport(t *testing.T) {
 	if err := cause(fmt.Errorf("x: %w", &tensor.NoMemory{})); err == nil || exitCode(err) != exitNoRoom {
 		t.Errorf("no memory: %v", err)
 	}
-	if err := cause(cutFile{}); err == nil || exitCode(err) != exitBadInput || !strings.Contains(err.Error(), "was cut short") {
+	if err := cause(cutFile{}); err == nil || exitCode(err) != exitBadInput ||
+		!strings.Contains(err.Error(), "was cut short") {
 		t.Errorf("a mapped file that was cut: %v", err)
 	}
 	if cause("text") != nil || cause(errors.New("x")) != nil {
@@ -146,7 +162,8 @@ func TestOutputAndManners(t *testing.T) {
 	}
 	m := ownManners(tokenizer.Bytes())
 	eos, ok := tokenizer.Bytes().EOS()
-	if !ok || m.First != eos || !slices.Equal(m.EOS, []int{int(eos)}) || m.BOS != -1 || m.Pad != -1 || m.Generation != nil {
+	if !ok || m.First != eos || !slices.Equal(m.EOS, []int{int(eos)}) || m.BOS != -1 || m.Pad != -1 ||
+		m.Generation != nil {
 		t.Errorf("%+v", m)
 	}
 	dir := t.TempDir()
@@ -162,7 +179,8 @@ func TestOutputAndManners(t *testing.T) {
 	if _, err := locate(filepath.Join(dir, "f", "g")); exitCode(err) != exitBadInput {
 		t.Error(err)
 	}
-	if err := hasFolder(filepath.Join(dir, "new")); err != nil || exitCode(hasFolder(filepath.Join(dir, "none", "new"))) != exitUsage {
+	if err := hasFolder(filepath.Join(dir, "new")); err != nil ||
+		exitCode(hasFolder(filepath.Join(dir, "none", "new"))) != exitUsage {
 		t.Error("folders of new files")
 	}
 }

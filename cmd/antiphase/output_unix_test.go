@@ -14,7 +14,8 @@ import (
 // one rename in /dev would do it to the whole machine.
 func TestOutputToAPipe(t *testing.T) {
 	dir := trainedRun(t)
-	if err := os.WriteFile(filepath.Join(dir, "text.txt"), []byte("a few words to count, and a few more"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "text.txt"), []byte("a few words to count, and a few more"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	pipe := filepath.Join(dir, "pipe")

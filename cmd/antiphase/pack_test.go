@@ -41,7 +41,8 @@ func TestEmbeddedModelsRetrieve(t *testing.T) {
 			t.Errorf("%s: %v of single needles, want 0.95", name, score)
 		}
 	}
-	if code, out, errs := ran(t, "generate", "-p", "The old", "-n", "40", "--seed", "1", "-q", "--device", "cpu"); code != 0 || len(strings.Fields(out)) < 20 {
+	if code, out, errs := ran(t, "generate", "-p", "The old", "-n", "40", "--seed", "1", "-q", "--device",
+		"cpu"); code != 0 || len(strings.Fields(out)) < 20 {
 		t.Errorf("generate: exit %d, %q (%s)", code, out, errs)
 	}
 }

@@ -14,10 +14,14 @@ var anyNumber = []string{"generate --seed", "chat --seed"}
 
 // whatNumbersNeed are the arguments of verbs that look at their numbers only with those.
 var whatNumbersNeed = map[string]string{
-	"attend": "-m pair:diff -p x -o page.html", "data build": "text.txt --tokenizer bytes --out set", "data show": "run --step 1", "eval": "-m pair:diff --tasks lm",
-	"generate": "-m pair:diff -p x", "logits": "-m pair:diff -p x -o x.safetensors", "tokenizer train": "text.txt --out tok.json", "scaling": "a b c",
-	"chat": "-m pair:diff", "serve": "-m pair:diff --listen 127.0.0.1:0", "train": "--size nano --dir new", "compare": "--size nano --name x --dir new",
-	"ablation": "--size nano --dir new", "speedrun": "--dir new", "bench gemm": "--size nano", "bench train": "--size nano", "bench decode": "--size nano",
+	"attend": "-m pair:diff -p x -o page.html", "data build": "text.txt --tokenizer bytes --out set",
+	"data show": "run --step 1", "eval": "-m pair:diff --tasks lm",
+	"generate": "-m pair:diff -p x", "logits": "-m pair:diff -p x -o x.safetensors",
+	"tokenizer train": "text.txt --out tok.json", "scaling": "a b c",
+	"chat": "-m pair:diff", "serve": "-m pair:diff --listen 127.0.0.1:0", "train": "--size nano --dir new",
+	"compare":  "--size nano --name x --dir new",
+	"ablation": "--size nano --dir new", "speedrun": "--dir new", "bench gemm": "--size nano",
+	"bench train": "--size nano", "bench decode": "--size nano",
 }
 
 const lowest = "-9223372036854775808"
@@ -29,7 +33,8 @@ func TestNoFlagTakesTheLowestNumber(t *testing.T) {
 	t.Setenv("ANTIPHASE_HOME", t.TempDir())
 	flags, checked := everyFlag(), 0
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		if kind := flags[name].Value.Type(); kind != "int" && kind != "int64" && kind != "intSlice" || slices.Contains(anyNumber, name) {
+		if kind := flags[name].Value.Type(); kind != "int" && kind != "int64" && kind != "intSlice" ||
+			slices.Contains(anyNumber, name) {
 			continue
 		}
 		verb, flag, _ := strings.Cut(name, "--")
@@ -40,7 +45,8 @@ func TestNoFlagTakesTheLowestNumber(t *testing.T) {
 		args = append(args, "--"+flag+"="+lowest, "-q")
 		checked++
 		code, out, errs := ran(t, args...)
-		if code != exitUsage || out != "" || !strings.Contains(errs, lowest) && !strings.Contains(errs, "--"+flag+": ") {
+		if code != exitUsage || out != "" || !strings.Contains(errs, lowest) &&
+			!strings.Contains(errs, "--"+flag+": ") {
 			t.Errorf("%s: exit %d, %s%s", strings.Join(args, " "), code, out, errs)
 		}
 	}
@@ -57,7 +63,8 @@ func TestArgumentsAreThoseOfTheUsageLine(t *testing.T) {
 		for _, s := range c.Commands() {
 			walk(s)
 		}
-		if !c.Runnable() || c.HasSubCommands() && c.Name() != "eval" || c.Name() == "help" || c.Parent().Name() == "completion" {
+		if !c.Runnable() || c.HasSubCommands() && c.Name() != "eval" || c.Name() == "help" ||
+			c.Parent().Name() == "completion" {
 			return
 		}
 		least, most, open := 0, 0, false

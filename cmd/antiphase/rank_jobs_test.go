@@ -32,7 +32,8 @@ func asRanks(t *testing.T, n int, f func(job *dist.Job, l dist.Launch)) {
 	for r := range n {
 		wg.Go(func() {
 			l := dist.Launch{Source: "flags", Rank: r, World: n, LocalRank: r, LocalSize: n}
-			job, err := dist.Join(context.Background(), l, dist.Options{Rendezvous: at, Interface: "127.0.0.1", PeerTimeout: 20 * time.Second})
+			job, err := dist.Join(context.Background(), l,
+				dist.Options{Rendezvous: at, Interface: "127.0.0.1", PeerTimeout: 20 * time.Second})
 			met.Done()
 			met.Wait() // nobody fails while another is still joining
 			if err != nil {
@@ -67,8 +68,10 @@ func (e *ending) check(t *testing.T, name string, job *dist.Job, err error) {
 		return
 	}
 	text := regexp.MustCompile(`rank 0 \(.*, process \d+\): `).ReplaceAllString(err.Error(), "")
-	if text != e.says[l.Rank] || exitCode(err) != e.code[l.Rank] || errors.As(err, new(saidElsewhere)) != (e.mute && l.Rank == 1) {
-		t.Errorf("%s: rank %d says %q with code %d, want %q with %d", name, l.Rank, err, exitCode(err), e.says[l.Rank], e.code[l.Rank])
+	if text != e.says[l.Rank] || exitCode(err) != e.code[l.Rank] ||
+		errors.As(err, new(saidElsewhere)) != (e.mute && l.Rank == 1) {
+		t.Errorf("%s: rank %d says %q with code %d, want %q with %d", name, l.Rank, err, exitCode(err), e.says[l.Rank],
+			e.code[l.Rank])
 	}
 }
 
@@ -76,20 +79,23 @@ func (e *ending) check(t *testing.T, name string, job *dist.Job, err error) {
 // which a scheduler starts again what only one could not do.
 func TestRanksPart(t *testing.T) {
 	t.Parallel()
-	boom, wrong, differ := errors.New("boom"), usage(errors.New("no such task")), fmt.Errorf("%w: rank 1 has x", dist.ErrDiffer)
+	boom, wrong, differ := errors.New("boom"), usage(errors.New("no such task")),
+		fmt.Errorf("%w: rank 1 has x", dist.ErrDiffer)
 	const kept = "; what was finished is kept"
 	for name, e := range map[string]*ending{
 		"well": {},
-		"they differ": {had: [2]error{differ, differ}, says: [2]string{"ranks differ: rank 1 has x", "ranks differ: rank 1 has x"},
+		"they differ": {had: [2]error{differ, differ},
+			says: [2]string{"ranks differ: rank 1 has x", "ranks differ: rank 1 has x"},
 			code: [2]int{exitUsage, exitUsage}, mute: true},
 		"the first fails": {had: [2]error{boom, nil}, says: [2]string{"rank 0 of 2: boom",
-			"rank 1 of 2: a rank was lost: boom" + kept + ": " + train.ErrInterrupted.Error()}, code: [2]int{exitFailed, exitTryAgain}},
+			"rank 1 of 2: a rank was lost: boom" + kept + ": " + train.ErrInterrupted.Error()},
+			code: [2]int{exitFailed, exitTryAgain}},
 		"the first is wrong": {had: [2]error{wrong, nil}, says: [2]string{"rank 0 of 2: no such task",
 			"rank 1 of 2: a rank was lost: no such task" + kept}, code: [2]int{exitUsage, exitUsage}},
 		"both are wrong": {had: [2]error{wrong, wrong}, says: [2]string{"rank 0 of 2: no such task", "no such task"},
 			code: [2]int{exitUsage, exitUsage}, mute: true},
-		"each has its own": {had: [2]error{boom, wrong}, says: [2]string{"rank 0 of 2: boom", "rank 1 of 2: no such task"},
-			code: [2]int{exitFailed, exitUsage}},
+		"each has its own": {had: [2]error{boom, wrong},
+			says: [2]string{"rank 0 of 2: boom", "rank 1 of 2: no such task"}, code: [2]int{exitFailed, exitUsage}},
 	} {
 		asRanks(t, 2, func(job *dist.Job, l dist.Launch) {
 			err := e.had[l.Rank]
@@ -125,12 +131,16 @@ func TestRanksLeaveTogether(t *testing.T) {
 		"well": {ending{}, "closed"},
 		"stopped": {ending{had: [2]error{stopped, stopped}, says: [2]string{stopped.Error(), stopped.Error()},
 			code: [2]int{exitTryAgain, exitTryAgain}, mute: true}, "closed"},
-		"no numbers": {ending{had: [2]error{train.ErrNotFinite, train.ErrNotFinite}, says: [2]string{train.ErrNotFinite.Error(),
-			train.ErrNotFinite.Error()}, code: [2]int{exitNotFinite, exitNotFinite}, mute: true}, "closed"},
-		"they differ": {ending{had: [2]error{dist.ErrDiffer, dist.ErrDiffer}, says: [2]string{"ranks differ", "ranks differ"},
-			code: [2]int{exitUsage, exitUsage}, mute: true}, "closed"},
-		"one fails":     {ending{had: [2]error{boom, boom}, says: [2]string{"rank 0 of 2: boom", "rank 1 of 2: boom"}, code: [2]int{exitFailed, exitFailed}}, "aborted: boom"},
-		"while reading": {ending{had: [2]error{preparing, preparing}, says: [2]string{"rank 0 of 2: " + preparing.Error(), "rank 1 of 2: " + preparing.Error()}, code: [2]int{exitTryAgain, exitTryAgain}}, "aborted: " + preparing.Error()},
+		"no numbers": {ending{had: [2]error{train.ErrNotFinite, train.ErrNotFinite},
+			says: [2]string{train.ErrNotFinite.Error(), train.ErrNotFinite.Error()},
+			code: [2]int{exitNotFinite, exitNotFinite}, mute: true}, "closed"},
+		"they differ": {ending{had: [2]error{dist.ErrDiffer, dist.ErrDiffer},
+			says: [2]string{"ranks differ", "ranks differ"}, code: [2]int{exitUsage, exitUsage}, mute: true}, "closed"},
+		"one fails": {ending{had: [2]error{boom, boom}, says: [2]string{"rank 0 of 2: boom", "rank 1 of 2: boom"},
+			code: [2]int{exitFailed, exitFailed}}, "aborted: boom"},
+		"while reading": {ending{had: [2]error{preparing, preparing},
+			says: [2]string{"rank 0 of 2: " + preparing.Error(), "rank 1 of 2: " + preparing.Error()},
+			code: [2]int{exitTryAgain, exitTryAgain}}, "aborted: " + preparing.Error()},
 	} {
 		w := disttest.NewWorld(2, disttest.Options{})
 		asRanks(t, 2, func(job *dist.Job, l dist.Launch) {
@@ -166,7 +176,8 @@ func TestRanksAgreeOnALayout(t *testing.T) {
 		left     [2]int64
 		parallel string
 		fits     bool
-	}{{[2]int64{2 * need, 2 * need}, "", true}, {[2]int64{2*need - 2, 1 << 40}, "", false}, {[2]int64{1 << 40, 2*need - 2}, "", false}, {[2]int64{1, 2}, "dp=2", true}} {
+	}{{[2]int64{2 * need, 2 * need}, "", true}, {[2]int64{2*need - 2, 1 << 40}, "", false},
+		{[2]int64{1 << 40, 2*need - 2}, "", false}, {[2]int64{1, 2}, "dp=2", true}} {
 		var got [2]train.Layout
 		asRanks(t, 2, func(job *dist.Job, l dist.Launch) {
 			f := &trainFlags{parallel: x.parallel}
@@ -191,7 +202,8 @@ func TestRanksFollow(t *testing.T) {
 		want  string
 	}{
 		"the end": {[]int32{-1}, ""}, "no model": {[]int32{0, 1}, "rank 0 named a model that this rank does not have"},
-		"below": {[]int32{-2}, "rank 0 named a model"}, "nothing": {nil, "rank 0 named a model"}, "-1 of two": {[]int32{-1, 0}, "rank 0 named a model"},
+		"below": {[]int32{-2}, "rank 0 named a model"}, "nothing": {nil, "rank 0 named a model"},
+		"-1 of two": {[]int32{-1, 0}, "rank 0 named a model"},
 	} {
 		asRanks(t, 2, func(job *dist.Job, l dist.Launch) {
 			p := &parts{job: job}
@@ -226,7 +238,8 @@ func TestRanksHoldModels(t *testing.T) {
 	var names []string
 	for _, seed := range []string{"1", "2"} {
 		name := filepath.Join(dir, seed)
-		call(t, dir, 0, "train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", name, "-q", "--set", "train.steps=2", "--set", "train.seed="+seed)
+		call(t, dir, 0, "train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", name, "-q", "--set",
+			"train.steps=2", "--set", "train.seed="+seed)
 		names = append(names, name)
 	}
 	var devices [2]device.Device
@@ -246,7 +259,8 @@ func TestRanksHoldModels(t *testing.T) {
 				t.Error(err)
 				return out
 			}
-			err = e.Generate(context.Background(), []infer.Request{{IDs: []int32{3, 5, 8}, Sampling: infer.Sampling{MaxTokens: 6, IgnoreEOS: true}}},
+			err = e.Generate(context.Background(),
+				[]infer.Request{{IDs: []int32{3, 5, 8}, Sampling: infer.Sampling{MaxTokens: 6, IgnoreEOS: true}}},
 				func(_ int, ev infer.Event) bool { out[i] = append(out[i], ev.ID); return true })
 			if err != nil {
 				t.Error(err)
@@ -264,7 +278,8 @@ func TestRanksHoldModels(t *testing.T) {
 		p.split = layer.NewSplit(p.comm)
 		var err error
 		if l.Rank == 0 {
-			if got := write(&app{err: &said, parts: p}); !slices.Equal(got[0], want[0]) || !slices.Equal(got[1], want[1]) || len(got[0]) == 0 {
+			if got := write(&app{err: &said, parts: p}); !slices.Equal(got[0], want[0]) ||
+				!slices.Equal(got[1], want[1]) || len(got[0]) == 0 {
 				t.Errorf("two ranks write %v, one process %v", got, want)
 			}
 			err = p.tell([]int32{-1})

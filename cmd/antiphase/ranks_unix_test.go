@@ -42,8 +42,8 @@ func startRanks(t *testing.T, n int, dir, timeout string, more ...string) (*exec
 		}
 		args = args[2:]
 	}
-	args = append(args, os.Args[0], "train", "--size", "nano", "--device", "cpu", "--dir", dir, "--peer-timeout", timeout,
-		"--quiet")
+	args = append(args, os.Args[0], "train", "--size", "nano", "--device", "cpu", "--dir", dir,
+		"--peer-timeout", timeout, "--quiet")
 	args = append(args, more...)
 	args = append(args, "train.batch=12", "train.micro_batch=2", "train.steps=100000", "train.save_every=5",
 		"train.eval_every=0")
@@ -131,7 +131,8 @@ func TestRanksTerminatePreparing(t *testing.T) {
 		err := cmd.Wait()
 		limit.Stop()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitTryAgain || !strings.Contains(out.String(), "while preparing") {
+		if !errors.As(err, &exit) || exit.ExitCode() != exitTryAgain ||
+			!strings.Contains(out.String(), "while preparing") {
 			t.Errorf("SIGTERM to rank %d: %v\n%s", rank, err, out.String())
 		}
 	}
@@ -175,7 +176,8 @@ func launched(t *testing.T, n int, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Skip("no MPI launcher is installed (Debian: openmpi-bin)")
 	}
-	cmd := exec.Command(path, append([]string{"--allow-run-as-root", "--oversubscribe", "-np", fmt.Sprint(n), os.Args[0]}, args...)...)
+	cmd := exec.Command(path, append([]string{"--allow-run-as-root", "--oversubscribe", "-np", fmt.Sprint(n),
+		os.Args[0]}, args...)...)
 	cmd.Env = append(os.Environ(), asAntiphase+"=1")
 	return cmd
 }
@@ -190,7 +192,8 @@ func divided(t *testing.T, n int, args ...string) *exec.Cmd {
 while [ $r -lt $n ]; do RANK=$r LOCAL_RANK=$r "$@" & all="$all $!"; r=$((r+1)); done
 code=0; for p in $all; do wait $p || code=$?; done; exit $code`
 	cmd := exec.Command("sh", append([]string{"-c", script, "sh", fmt.Sprint(n), os.Args[0]}, args...)...)
-	cmd.Env = append(os.Environ(), asAntiphase+"=1", fmt.Sprintf("WORLD_SIZE=%d", n), fmt.Sprintf("LOCAL_WORLD_SIZE=%d", n),
+	cmd.Env = append(os.Environ(), asAntiphase+"=1", fmt.Sprintf("WORLD_SIZE=%d", n),
+		fmt.Sprintf("LOCAL_WORLD_SIZE=%d", n),
 		"ANTIPHASE_RENDEZVOUS=file://"+t.TempDir())
 	return cmd
 }
@@ -212,7 +215,8 @@ func TestRanksDivideQuestions(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", in("m"), "-q", "train.steps=4"))
-	asks := []string{"eval", "-m", in("m"), "--tasks", "lm,boolq,outliers", "--limit", "11", "--json", "-q", "--device", "cpu", "-o"}
+	asks := []string{"eval", "-m", in("m"), "--tasks", "lm,boolq,outliers", "--limit", "11", "--json", "-q",
+		"--device", "cpu", "-o"}
 	want := printed(t, self(append(asks, in("one"))...))
 	got := printed(t, divided(t, 3, append(asks, in("three"))...))
 	scores := func(text string) string {
@@ -248,8 +252,9 @@ func TestRanksDivideRuns(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	args := func(name string) []string {
-		return []string{"compare", "--size", "nano", "--data", "synthetic:docs=60", "--lr", "1e-3,2e-3", "--seeds", "2", "--steps", "40", "--arch",
-			"transformer,diff", "--name", "x", "--task", "lm", "--device", "cpu", "-q", "--set", "train.save_every=2", "--dir", in(name)}
+		return []string{"compare", "--size", "nano", "--data", "synthetic:docs=60", "--lr", "1e-3,2e-3", "--seeds", "2",
+			"--steps", "40", "--arch", "transformer,diff", "--name", "x", "--task", "lm", "--device", "cpu", "-q",
+			"--set", "train.save_every=2", "--dir", in(name)}
 	}
 	printed(t, self(args("one")...))
 	cmd := divided(t, 3, args("three")...)
@@ -298,15 +303,17 @@ func TestRanksHoldAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	run := filepath.Join(dir, "m")
-	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", run, "-q", "train.steps=30", "--device", "cpu"))
-	ask := []string{"generate", "-m", run, "-p", "The magic", "--temperature", "0", "--seed", "1", "-n", "40", "--json", "--device", "cpu", "--precision", "fp32",
-		"-q"}
+	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", run, "-q", "train.steps=30",
+		"--device", "cpu"))
+	ask := []string{"generate", "-m", run, "-p", "The magic", "--temperature", "0", "--seed", "1", "-n", "40", "--json",
+		"--device", "cpu", "--precision", "fp32", "-q"}
 	want := printed(t, self(ask...))
 	if got := printed(t, launched(t, 2, ask...)); got != want {
 		t.Errorf("two ranks: %s\none process: %s", got, want)
 	}
 	out, err := launched(t, 3, ask...).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "tp=3 does not divide heads (pairs, whose two maps stay on one rank) = 2; tp may be [1 2]") {
+	if err == nil || !strings.Contains(string(out),
+		"tp=3 does not divide heads (pairs, whose two maps stay on one rank) = 2; tp may be [1 2]") {
 		t.Errorf("three ranks and two pairs of heads: %v\n%s", err, out)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -329,7 +336,8 @@ func TestRanksHoldAModel(t *testing.T) {
 	if got := served(t, addr, `{"model":"m","prompt":"The magic","temperature":0,"max_tokens":40}`); got != line.Text {
 		t.Errorf("two ranks serve %q, one process writes %q", got, line.Text)
 	}
-	r, err := http.Post("http://"+addr+"/v1/embeddings", "application/json", strings.NewReader(`{"model":"m","input":"x"}`))
+	r, err := http.Post("http://"+addr+"/v1/embeddings", "application/json",
+		strings.NewReader(`{"model":"m","input":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

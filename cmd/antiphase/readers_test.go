@@ -42,8 +42,10 @@ func TestReadersChangeNothing(t *testing.T) {
 		}
 	}
 	before := tree(t, "run")
-	for _, line := range []string{"validate run", "show run", "recipes", "generate -m run -p x -n 1", "logits -m run --ids 1,2 --out l.safetensors", "tokenize -m run x",
-		"eval -m run --tasks lm --limit 1 --checkpoints -o store", "export run hf", "data show run --step 1", "attend -m run -p x -o page.html"} {
+	for _, line := range []string{"validate run", "show run", "recipes", "generate -m run -p x -n 1",
+		"logits -m run --ids 1,2 --out l.safetensors", "tokenize -m run x",
+		"eval -m run --tasks lm --limit 1 --checkpoints -o store", "export run hf", "data show run --step 1",
+		"attend -m run -p x -o page.html"} {
 		if code, _, errs := ran(t, append(strings.Fields(line), "-q")...); code != 0 {
 			t.Errorf("%s: exit %d, %s", line, code, errs)
 		}
@@ -55,7 +57,8 @@ func TestReadersChangeNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs := ran(t, "eval", "-m", "none", "--tasks", "lm", "--checkpoints", "-o", "store", "-q")
-	if left := tree(t, "none"); code != exitBadInput || errs != "error: --checkpoints: none: it holds no checkpoint\n" || len(left) != 1 {
+	if left := tree(t, "none"); code != exitBadInput ||
+		errs != "error: --checkpoints: none: it holds no checkpoint\n" || len(left) != 1 {
 		t.Errorf("exit %d, %s, %q", code, errs, left)
 	}
 }
@@ -67,21 +70,26 @@ func TestFactsOfModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	if !reflect.DeepEqual(s.Manners, ownManners(s.Tokenizer)) || s.Manners.First < 0 || s.Kind != "packed" || s.Dir != "pair:diff" || s.Hash == "" ||
-		s.Bytes < 1<<20 || !reflect.DeepEqual(s.DTypes, map[string]int64{"I8": s.Bytes}) || s.Saved != nil || s.Config.Arch != "diff" {
+	if !reflect.DeepEqual(s.Manners, ownManners(s.Tokenizer)) || s.Manners.First < 0 || s.Kind != "packed" ||
+		s.Dir != "pair:diff" || s.Hash == "" ||
+		s.Bytes < 1<<20 || !reflect.DeepEqual(s.DTypes, map[string]int64{"I8": s.Bytes}) || s.Saved != nil ||
+		s.Config.Arch != "diff" {
 		t.Errorf("%+v", s)
 	}
 	nanoRun(t)
-	if list, err := findings(context.Background(), &app{}, "run", true); err != nil || !strings.HasSuffix(list[0].Detail, "step-00000002 (run)") {
+	if list, err := findings(context.Background(), &app{}, "run", true); err != nil ||
+		!strings.HasSuffix(list[0].Detail, "step-00000002 (run)") {
 		t.Errorf("%+v, %v", list, err)
 	}
 	a := &app{device: "cpu", precision: "fp32", kvCache: "auto", threads: 1}
 	l := loadedRun(t)
 	kind, precision := computes(l.Model.Device())
 	got := newSubject(a, l.Model.Device(), "x", "hash", l, 7)
-	want := eval.Model{Name: "x", Hash: "hash", Context: l.Model.Config.Context, Precision: precision, Device: kind, Threads: 1, Tokens: l.Tokens}
+	want := eval.Model{Name: "x", Hash: "hash", Context: l.Model.Config.Context, Precision: precision, Device: kind,
+		Threads: 1, Tokens: l.Tokens}
 	sub := got.LM.(*eval.Subject)
-	if !reflect.DeepEqual(got.Model, want) || l.Tokens == 0 || sub.Name != "x" || sub.Batch != 7 || !slices.Equal(sub.EOS, l.EOS) || *sub.First != l.Manners.First {
+	if !reflect.DeepEqual(got.Model, want) || l.Tokens == 0 || sub.Name != "x" || sub.Batch != 7 ||
+		!slices.Equal(sub.EOS, l.EOS) || *sub.First != l.Manners.First {
 		t.Errorf("%+v, %+v", got.Model, sub)
 	}
 	t.Setenv("OPENAI_API_KEY", "secret")
@@ -89,7 +97,8 @@ func TestFactsOfModels(t *testing.T) {
 	got, err = f.target(a, nil, "far", "http://localhost:8000/v1#small#chat")
 	far := eval.Endpoint{URL: "http://localhost:8000/v1", Model: "small", Key: "secret", Chat: true, Parallel: 5}
 	if err != nil || *got.LM.(*eval.Endpoint) != far ||
-		!reflect.DeepEqual(got.Model, eval.Model{Name: "far", Hash: "http://localhost:8000/v1#small#chat", Context: 99, Device: "endpoint"}) {
+		!reflect.DeepEqual(got.Model, eval.Model{Name: "far", Hash: "http://localhost:8000/v1#small#chat", Context: 99,
+			Device: "endpoint"}) {
 		t.Errorf("%+v, %+v, %v", got.Model, got.LM, err)
 	}
 	if err := os.WriteFile(filepath.Join(l.Dir, "chat_template.jinja"), []byte("{% for m in messages %}<{{ m.role }}:{{ m.content }}>{% endfor %}{% if add_generation_prompt %}!{% endif %}"), 0o644); err != nil {

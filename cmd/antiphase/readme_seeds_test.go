@@ -39,12 +39,15 @@ func TestReadmeRetrieval(t *testing.T) {
 	}
 	for _, want := range []string{
 		fmt.Sprintf("DIFF V2 retrieves two of four needles in %.1f %% of the cases, DIFF in %.1f %% (%.4g to %.4g %%, depending on the "+
-			"seed), the Transformer in %.1f %%, and DIFF without its norm over heads in %.1f %%.", diff2, diff, low, high, plain, free),
+			"seed), the Transformer in %.1f %%, and DIFF without its norm over heads in %.1f %%.", diff2, diff, low,
+			high, plain, free),
 		fmt.Sprintf("no difference can be told over five seeds: DIFF retrieves %.1f %%, the Transformer %.1f %%, DIFF V2 %.1f %%;",
 			smallDiff, smallPlain, smallDiff2),
 		fmt.Sprintf("with the standard plan in %d of 10 seeds, with the long plan in %d of 10, against %d and %d of 10 for the Transformer.",
-			passed(t, "standard", "diff2"), passed(t, "long", "diff2"), passed(t, "standard", baseline), passed(t, "long", baseline)),
-		"the median held-out losses of the standard plan are " + losses(t, doubled) + " instead of " + losses(t, results.SpeedrunSeeds) + ":",
+			passed(t, "standard", "diff2"), passed(t, "long", "diff2"), passed(t, "standard", baseline),
+			passed(t, "long", baseline)),
+		"the median held-out losses of the standard plan are " + losses(t, doubled) + " instead of " +
+			losses(t, results.SpeedrunSeeds) + ":",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("README.md does not say: %s", want)
@@ -192,7 +195,8 @@ func TestReadmeSeedOne(t *testing.T) {
 		for _, arch := range speedrunArchs {
 			want, ok := of[arch+" "+k.Measure]
 			if got := k.Values[arch][0]; !ok || k.Seeds[0] != 1 || !(math.Abs(got-want) <= 1e-5*math.Abs(want)) {
-				t.Errorf("%s of %s: %g with seed %d of the plan, %g in the table", k.Measure, arch, got, k.Seeds[0], want)
+				t.Errorf("%s of %s: %g with seed %d of the plan, %g in the table", k.Measure, arch, got,
+					k.Seeds[0], want)
 			}
 		}
 	}

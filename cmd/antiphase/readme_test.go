@@ -29,7 +29,8 @@ func seeds(t *testing.T, plans ...plan) string {
 		}
 		list = append(list, known)
 	}
-	return cmp.Or(experiment.SeedsTable(list, speedrunArchs), "No plan has been run on 10 seeds yet, so there is no verdict.\n")
+	return cmp.Or(experiment.SeedsTable(list, speedrunArchs),
+		"No plan has been run on 10 seeds yet, so there is no verdict.\n")
 }
 
 // Tables of documents are rendered from committed results and say what those say.
@@ -61,7 +62,8 @@ func TestReadmeTables(t *testing.T) {
 			t.Fatalf("%s lacks the lines %q and %q", x.document, begin, end)
 		case old == x.want:
 		case !*rewrite:
-			t.Errorf("%s does not say what results/%s does; run go test ./cmd/antiphase -run Readme -rewrite", x.document, x.name)
+			t.Errorf("%s does not say what results/%s does; run go test ./cmd/antiphase -run Readme -rewrite",
+				x.document, x.name)
 		default:
 			if err := os.WriteFile(path, []byte(head+begin+x.want+end+tail), 0o644); err != nil {
 				t.Fatal(err)

@@ -21,13 +21,19 @@ func said1(args ...string) (int, string) {
 func TestEmptyValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct{ line, about string }{
-		{"train --size nano --from=", "--from"}, {"train --size nano --dir=", "--dir"}, {"train --size nano --tokenizer=", "--tokenizer"},
+		{"train --size nano --from=", "--from"}, {"train --size nano --dir=", "--dir"},
+		{"train --size nano --tokenizer=", "--tokenizer"},
 		{"generate --model= -p x", "--model"}, {"chat --model=", "--model"}, {"serve --model=", "--model"},
-		{"serve --model pair:diff --model=", "--model"}, {"eval --tasks lm --model=", "--model"}, {"eval --tasks lm --model a=", "--model"},
-		{"eval --tasks lm --model =pair:diff", "--model"}, {"speedrun --plan=", "--plan"}, {"compare --name=", "--name"},
-		{"attend -p x --out=", "--out"}, {"serve --api-key-file=", "--api-key-file"}, {"eval --tasks lm -m pair:diff --output=", "--output"},
-		{"show _", "MODEL"}, {"validate _", "MODEL"}, {"export _ out", "MODEL"}, {"export pair:diff _", "DIR"}, {"import pair:diff _", "DIR"},
-		{"convert _ out", "MODEL"}, {"pack _ -o f", "MODEL"}, {"report _", "FOLDER"}, {"scaling _ x", "RUN"}, {"data show _ --step 1", "RUN"},
+		{"serve --model pair:diff --model=", "--model"}, {"eval --tasks lm --model=", "--model"},
+		{"eval --tasks lm --model a=", "--model"},
+		{"eval --tasks lm --model =pair:diff", "--model"}, {"speedrun --plan=", "--plan"},
+		{"compare --name=", "--name"},
+		{"attend -p x --out=", "--out"}, {"serve --api-key-file=", "--api-key-file"},
+		{"eval --tasks lm -m pair:diff --output=", "--output"},
+		{"show _", "MODEL"}, {"validate _", "MODEL"}, {"export _ out", "MODEL"}, {"export pair:diff _", "DIR"},
+		{"import pair:diff _", "DIR"},
+		{"convert _ out", "MODEL"}, {"pack _ -o f", "MODEL"}, {"report _", "FOLDER"}, {"scaling _ x", "RUN"},
+		{"data show _ --step 1", "RUN"},
 	} {
 		args := strings.Fields(c.line)
 		for i := range args {
@@ -39,7 +45,8 @@ func TestEmptyValues(t *testing.T) {
 			t.Errorf("%s: code %d, %q", c.line, code, text)
 		}
 	}
-	for _, line := range []string{"generate -n 1 --seed 1 -q --prompt=", "train --size nano --dry-run -q --sample-every 1 --sample-prompt="} {
+	for _, line := range []string{"generate -n 1 --seed 1 -q --prompt=",
+		"train --size nano --dry-run -q --sample-every 1 --sample-prompt="} {
 		if code, text := said1(strings.Fields(line)...); code != 0 && !strings.Contains(text, "--dry-run") {
 			t.Errorf("%s: code %d, %q", line, code, text)
 		}
@@ -51,9 +58,12 @@ func TestMessagesArePrintable(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const evil = "x\x1b[31m\xff\x7f\u009b"
 	for _, args := range [][]string{
-		{"generate", "--model", evil, "-p", "x"}, {"show", evil}, {"train", "--size", "nano", "--data", evil}, {"train", "--size", "nano", "--set", evil + "=1"},
-		{"train", evil}, {"eval", "--tasks", "lm", "--limit", "1", "--model", evil + "=pair:diff"}, {"report", evil}, {evil},
-		{"train", "--size", "nano", "--steps", "0", "--dir", evil}, {"generate", "--" + evil}, {"train", "--steps", evil}, {"serve", "--listen", evil},
+		{"generate", "--model", evil, "-p", "x"}, {"show", evil}, {"train", "--size", "nano", "--data", evil},
+		{"train", "--size", "nano", "--set", evil + "=1"},
+		{"train", evil}, {"eval", "--tasks", "lm", "--limit", "1", "--model", evil + "=pair:diff"},
+		{"report", evil}, {evil},
+		{"train", "--size", "nano", "--steps", "0", "--dir", evil}, {"generate", "--" + evil},
+		{"train", "--steps", evil}, {"serve", "--listen", evil},
 	} {
 		_, text := said1(args...)
 		if text == "" || text != strings.ToValidUTF8(text, "?") || strings.ContainsAny(text, "\x1b\x7f\u009b") {
@@ -65,8 +75,9 @@ func TestMessagesArePrintable(t *testing.T) {
 // A packed file is a model for every verb that reads one; training from it says what to do instead.
 func TestPackedFileEverywhere(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, line := range []string{"train --size nano --steps 1 --dir run -q", "pack run -o p.safetensors -q", "tokenize --model p.safetensors abc",
-		"tokenize --model pair:diff abc", "validate p.safetensors", "show p.safetensors", "import p.safetensors imported -q",
+	for _, line := range []string{"train --size nano --steps 1 --dir run -q", "pack run -o p.safetensors -q",
+		"tokenize --model p.safetensors abc", "tokenize --model pair:diff abc", "validate p.safetensors",
+		"show p.safetensors", "import p.safetensors imported -q",
 		"train --size nano --steps 1 --from imported --dir on -q"} {
 		if code, text := said1(strings.Fields(line)...); code != 0 {
 			t.Errorf("%s: code %d, %s", line, code, text)
@@ -99,7 +110,8 @@ func TestRefusedValues(t *testing.T) {
 		}
 	}
 	t.Setenv("ANTIPHASE_API_KEY", " , ")
-	if code, text := said1("serve", "--listen", "127.0.0.1:0"); code != exitUsage || !strings.Contains(text, "ANTIPHASE_API_KEY") {
+	if code, text := said1("serve", "--listen", "127.0.0.1:0"); code != exitUsage ||
+		!strings.Contains(text, "ANTIPHASE_API_KEY") {
 		t.Errorf("keys of nothing: code %d, %q", code, text)
 	}
 }
@@ -108,7 +120,8 @@ func TestRefusedValues(t *testing.T) {
 func TestSpeedrunChecksFirst(t *testing.T) {
 	t.Chdir(t.TempDir())
 	spec := fmt.Sprintf(`{"format":1,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`, planPrefix+"short")
-	if err := errors.Join(put("old", "rows.jsonl"), os.WriteFile("old/experiment.json", []byte(spec), 0o644), put("mine", "thesis")); err != nil {
+	if err := errors.Join(put("old", "rows.jsonl"), os.WriteFile("old/experiment.json", []byte(spec), 0o644),
+		put("mine", "thesis")); err != nil {
 		t.Fatal(err)
 	}
 	for line, code := range map[string]int{
@@ -122,7 +135,8 @@ func TestSpeedrunChecksFirst(t *testing.T) {
 			t.Errorf("%s: code %d, %q", line, got, text)
 		}
 	}
-	if left := filesIn(t, "."); !slices.Equal(left, []string{"mine", "mine/thesis", "old", "old/experiment.json", "old/rows.jsonl"}) {
+	if left := filesIn(t, "."); !slices.Equal(left,
+		[]string{"mine", "mine/thesis", "old", "old/experiment.json", "old/rows.jsonl"}) {
 		t.Errorf("left %q", left)
 	}
 }

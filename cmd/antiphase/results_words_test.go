@@ -44,13 +44,15 @@ func TestTrainedResult(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	for _, x := range []struct{ steps, from int }{{2, 0}, {5, 2}, {5, 5}} {
-		got := decoded[result](t, "train", "--size", "nano", "--steps", fmt.Sprint(x.steps), "--dir", "r/un", "--json", "-q", "--device", "cpu")
+		got := decoded[result](t, "train", "--size", "nano", "--steps", fmt.Sprint(x.steps), "--dir", "r/un", "--json",
+			"-q", "--device", "cpu")
 		rows, err := metrics.Read(filepath.Join("r/un", metrics.FileName), func(s string) { t.Error(s) })
 		if err != nil || len(rows) != x.steps {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
 		last := rows[len(rows)-1]
-		if got.Dir != "r/un" || got.Steps != x.steps || got.Resumed != x.from || !(math.Abs(got.Loss-last.Loss) <= 1e-5) || !(math.Abs(got.Valid-last.Valid) <= 1e-5) {
+		if got.Dir != "r/un" || got.Steps != x.steps || got.Resumed != x.from ||
+			!(math.Abs(got.Loss-last.Loss) <= 1e-5) || !(math.Abs(got.Valid-last.Valid) <= 1e-5) {
 			t.Errorf("%+v: %+v, the last row %+v", x, got, last)
 		}
 	}
@@ -60,9 +62,11 @@ func TestTrainedResult(t *testing.T) {
 // share.
 func TestAblationRows(t *testing.T) {
 	t.Chdir(t.TempDir())
-	got := decoded[report.Ablation](t, "ablation", "--size", "nano", "--steps", "2", "--seed", "3", "--set", "data.held_out=0.4", "--dir", "ab", "--json", "-q", "--device", "cpu", "--precision", "fp32")
+	got := decoded[report.Ablation](t, "ablation", "--size", "nano", "--steps", "2", "--seed", "3", "--set",
+		"data.held_out=0.4", "--dir", "ab", "--json", "-q", "--device", "cpu", "--precision", "fp32")
 	stored := report.Ablation{}
-	if b, err := os.ReadFile("ab/ablation.json"); err != nil || json.Unmarshal(b, &stored) != nil || fmt.Sprint(stored) == "" || len(stored.Rows) != len(got.Rows) {
+	if b, err := os.ReadFile("ab/ablation.json"); err != nil || json.Unmarshal(b, &stored) != nil ||
+		fmt.Sprint(stored) == "" || len(stored.Rows) != len(got.Rows) {
 		t.Fatal(err)
 	}
 	if got.Arch != "diff" || got.Size != "nano" || got.Steps != 2 || got.Tokens != 2*4*32 {
@@ -72,24 +76,30 @@ func TestAblationRows(t *testing.T) {
 		name, arch     string
 		heads, headDim int
 		norm           bool
-	}{{"base", "transformer", 4, 8, false}, {"base-wide", "transformer", 2, 16, false}, {"base-wide-norm", "transformer", 2, 16, true}, {"diff", "diff", 2, 8, true},
-		{"diff-no-norm", "diff", 2, 8, false}, {"diff-lambda-0.8", "diff", 2, 8, true}, {"diff-lambda-0.5", "diff", 2, 8, true}}
+	}{{"base", "transformer", 4, 8, false}, {"base-wide", "transformer", 2, 16, false},
+		{"base-wide-norm", "transformer", 2, 16, true}, {"diff", "diff", 2, 8, true},
+		{"diff-no-norm", "diff", 2, 8, false}, {"diff-lambda-0.8", "diff", 2, 8, true},
+		{"diff-lambda-0.5", "diff", 2, 8, true}}
 	for i, r := range got.Rows {
 		w := want[i]
-		if r.Name != w.name || r.Arch != w.arch || r.Heads != w.heads || r.HeadDim != w.headDim || r.HeadNorm != w.norm || r.Doc == "" || r.Steady == nil || stored.Rows[i].Loss != r.Loss {
+		if r.Name != w.name || r.Arch != w.arch || r.Heads != w.heads || r.HeadDim != w.headDim ||
+			r.HeadNorm != w.norm || r.Doc == "" || r.Steady == nil || stored.Rows[i].Loss != r.Loss {
 			t.Errorf("%+v, want %+v", r, w)
 		}
 		var c recipe.Recipe
-		if err := c.Read(filepath.Join("ab", r.Name, "recipe.json")); err != nil || model.Table(c.Model).Count() != r.Parameters || c.Train.Seed != 3 {
+		if err := c.Read(filepath.Join("ab", r.Name, "recipe.json")); err != nil ||
+			model.Table(c.Model).Count() != r.Parameters || c.Train.Seed != 3 {
 			t.Errorf("%s: %d parameters, seed %d (%v)", r.Name, r.Parameters, c.Train.Seed, err)
 		}
 		if i%3 > 0 { // two of them suffice
 			continue
 		}
-		res := decoded[struct{ Results map[string]map[string]any }](t, "eval", "-m", "ab/"+r.Name, "-t", "lm", "--set", "lm.text=set:ab/data", "--set", "lm.pieces=256", "--set", "lm.length=32",
-			"--seed", "1", "--json", "-q", "--device", "cpu", "--precision", "fp32")
+		res := decoded[struct{ Results map[string]map[string]any }](t, "eval", "-m", "ab/"+r.Name, "-t", "lm", "--set",
+			"lm.text=set:ab/data", "--set", "lm.pieces=256", "--set", "lm.length=32", "--seed", "1", "--json", "-q",
+			"--device", "cpu", "--precision", "fp32")
 		for _, m := range res.Results {
-			for key, mean := range map[string]eval.Mean{"loss,none": r.Loss, "ar_hit,none": r.ARHit, "others,none": r.Others} {
+			for key, mean := range map[string]eval.Mean{"loss,none": r.Loss, "ar_hit,none": r.ARHit,
+				"others,none": r.Others} {
 				if v, ok := m[key].(float64); mean.N > 0 && (!ok || !(math.Abs(v-mean.Value) <= 1e-9)) {
 					t.Errorf("%s: %s is %g, eval says %v", r.Name, key, mean.Value, m[key])
 				}
@@ -104,8 +114,9 @@ func TestAblationRows(t *testing.T) {
 // The line of an evaluation at work, and what was left out.
 func TestEvalLines(t *testing.T) {
 	for want, p := range map[string]eval.Progress{
-		"m: t 0/8": {Model: "m", Task: "t", Total: 8, Elapsed: time.Minute}, "m: t 3/8, 1m15s": {Model: "m", Task: "t", Done: 3, Total: 8, Elapsed: 75 * time.Second},
-		"m: t 8/8": {Model: "m", Task: "t", Done: 8, Total: 8, Elapsed: time.Second},
+		"m: t 0/8":        {Model: "m", Task: "t", Total: 8, Elapsed: time.Minute},
+		"m: t 3/8, 1m15s": {Model: "m", Task: "t", Done: 3, Total: 8, Elapsed: 75 * time.Second},
+		"m: t 8/8":        {Model: "m", Task: "t", Done: 8, Total: 8, Elapsed: time.Second},
 	} {
 		if got := progress(p); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -113,8 +124,10 @@ func TestEvalLines(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	f := &evalFlags{}
-	ev := &eval.Evaluation{Skipped: []eval.Skip{{Model: "m", Task: "t", Why: "it is shy"}, {Model: "n", Task: "u", Why: "no"}}}
-	if err := f.present(&app{out: &output{Writer: &out}, err: &errs, color: "never"}, ev); err != nil || errs.String() != "m: skipped t: it is shy\nn: skipped u: no\n" {
+	ev := &eval.Evaluation{Skipped: []eval.Skip{{Model: "m", Task: "t", Why: "it is shy"},
+		{Model: "n", Task: "u", Why: "no"}}}
+	if err := f.present(&app{out: &output{Writer: &out}, err: &errs, color: "never"}, ev); err != nil ||
+		errs.String() != "m: skipped t: it is shy\nn: skipped u: no\n" {
 		t.Errorf("%v: %q", err, errs.String())
 	}
 }
@@ -123,12 +136,17 @@ func TestEvalLines(t *testing.T) {
 func TestListingLines(t *testing.T) {
 	_, out, _ := ran(t, "recipes")
 	lines := fields(out)
-	if want := 1 + len(recipe.Sizes())*len(layer.Archs()); len(lines) != want || lines[0] != "SIZE ARCH PARAMETERS LAYERS DIM HEADS HEAD DIM FFN" ||
-		!slices.ContainsFunc(lines, func(s string) bool { return strings.HasPrefix(s, "nano diff 33.66k 2 32 2 8 88 ") }) {
+	if want := 1 + len(recipe.Sizes())*len(layer.Archs()); len(lines) != want ||
+		lines[0] != "SIZE ARCH PARAMETERS LAYERS DIM HEADS HEAD DIM FFN" ||
+		!slices.ContainsFunc(lines, func(s string) bool {
+			return strings.HasPrefix(s,
+				"nano diff 33.66k 2 32 2 8 88 ")
+		}) {
 		t.Errorf("%d lines, want %d: %q", len(lines), want, lines[:3])
 	}
 	_, out, _ = ran(t, "recipes", "--keys")
-	if lines = fields(out); lines[0] != "KEY TINY DIFF MEANING" || !slices.ContainsFunc(lines, func(s string) bool { return strings.HasPrefix(s, "train.steps 2000 ") }) {
+	if lines = fields(out); lines[0] != "KEY TINY DIFF MEANING" ||
+		!slices.ContainsFunc(lines, func(s string) bool { return strings.HasPrefix(s, "train.steps 2000 ") }) {
 		t.Errorf("%q", lines[:2])
 	}
 	_, out, _ = ran(t, "eval", "ls")
@@ -142,7 +160,8 @@ func TestListingLines(t *testing.T) {
 		for _, m := range x.Measures {
 			measures = append(measures, m.Name)
 		}
-		line := strings.Join(strings.Fields(fmt.Sprint(x.Name, " ", x.Group, " ", x.Version, " ", max(x.Shots, 0), " ", strings.Join(measures, " "), " ", x.Doc)), " ")
+		line := strings.Join(strings.Fields(fmt.Sprint(x.Name, " ", x.Group, " ", x.Version, " ", max(x.Shots, 0), " ",
+			strings.Join(measures, " "), " ", x.Doc)), " ")
 		if got := fields(tasks)[i+1]; got != line {
 			t.Errorf("%q, want %q", got, line)
 		}
@@ -186,7 +205,8 @@ func TestPresetLines(t *testing.T) {
 		if p.Command != "" {
 			line += "; made by: " + p.Command
 		}
-		if got := list[i]; got.Name != p.Name || got.Doc != p.Doc || got.Command != p.Command || !slices.Equal(got.Tasks, tasks) || lines[i] != strings.Join(strings.Fields(line), " ") {
+		if got := list[i]; got.Name != p.Name || got.Doc != p.Doc || got.Command != p.Command ||
+			!slices.Equal(got.Tasks, tasks) || lines[i] != strings.Join(strings.Fields(line), " ") {
 			t.Errorf("%+v, %q", got, lines[i])
 		}
 	}
@@ -194,12 +214,15 @@ func TestPresetLines(t *testing.T) {
 
 // The spec of compare: a name from its folder, seeds, variants, what chooses the learning rate.
 func TestCompareSpec(t *testing.T) {
-	f := &compareFlags{seeds: "4,9", tuneBy: "outliers", keep: "all", dir: "a/b/", variants: []string{"flat diff model.lambda_init=constant"}, probes: []string{"none"}}
-	f.spec.Sizes, f.spec.Archs, f.spec.LRs, f.spec.TuneSeeds = []string{"nano"}, []string{"diff"}, []float64{1e-3, 2e-3}, 1
+	f := &compareFlags{seeds: "4,9", tuneBy: "outliers", keep: "all", dir: "a/b/",
+		variants: []string{"flat diff model.lambda_init=constant"}, probes: []string{"none"}}
+	f.spec.Sizes, f.spec.Archs, f.spec.LRs, f.spec.TuneSeeds = []string{"nano"}, []string{"diff"},
+		[]float64{1e-3, 2e-3}, 1
 	if err := f.resolve(); err != nil {
 		t.Fatal(err)
 	}
-	if s := f.spec; s.Name != "b" || !slices.Equal(s.Seeds, []uint64{4, 9}) || len(s.Variants) != 1 || s.Variants[0] != experiment.Variant(f.variants[0]) || s.TuneBy != "outliers" || len(s.Probes) != 0 ||
+	if s := f.spec; s.Name != "b" || !slices.Equal(s.Seeds, []uint64{4, 9}) || len(s.Variants) != 1 ||
+		s.Variants[0] != experiment.Variant(f.variants[0]) || s.TuneBy != "outliers" || len(s.Probes) != 0 ||
 		!slices.Equal(s.Tasks, []experiment.Ask{"lm", "outliers"}) {
 		t.Errorf("%+v", s)
 	}
@@ -212,10 +235,12 @@ func TestCompareSpec(t *testing.T) {
 
 // The log of requests: all of them, warnings alone with --quiet, JSON when asked for; keys of a file or of the environment.
 func TestServeDetails(t *testing.T) {
-	for _, x := range []struct{ quiet, json, info bool }{{false, false, true}, {true, false, false}, {false, true, true}, {true, true, true}} {
+	for _, x := range []struct{ quiet, json, info bool }{{false, false, true}, {true, false, false},
+		{false, true, true}, {true, true, true}} {
 		var b bytes.Buffer
 		log := (&app{err: &b, quiet: x.quiet}).requestLog(&serveFlags{logJSON: x.json})
-		if log.Info("request"); (b.Len() > 0) != x.info || json.Valid(b.Bytes()) != x.json || !log.Enabled(t.Context(), slog.LevelWarn) {
+		if log.Info("request"); (b.Len() > 0) != x.info || json.Valid(b.Bytes()) != x.json ||
+			!log.Enabled(t.Context(), slog.LevelWarn) {
 			t.Errorf("%+v: %q", x, b.String())
 		}
 	}

@@ -23,18 +23,29 @@ func TestGenerationDefaults(t *testing.T) {
 		want   infer.Sampling // of generate
 		served infer.Sampling
 	}{
-		"none":       {nil, nil, plain, infer.Sampling{Temperature: 1}},
-		"empty":      {&hf.Generation{}, nil, plain, infer.Sampling{Temperature: 1}},
-		"greedy":     {&hf.Generation{Sample: ptr(false), Temperature: ptr(0.7)}, nil, infer.Sampling{MaxTokens: 9}, infer.Sampling{}},
-		"sampled":    {&hf.Generation{Sample: ptr(true)}, nil, infer.Sampling{Temperature: 1, MaxTokens: 9}, infer.Sampling{Temperature: 1}},
-		"warm":       {&hf.Generation{Sample: ptr(true), Temperature: ptr(0.7)}, nil, infer.Sampling{Temperature: 0.7, MaxTokens: 9}, infer.Sampling{Temperature: 0.7}},
-		"top-k":      {&hf.Generation{TopK: ptr(5)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 9, TopK: 5}, infer.Sampling{Temperature: 1, TopK: 5}},
-		"top-p":      {&hf.Generation{TopP: ptr(0.5)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 9, TopP: 0.5}, infer.Sampling{Temperature: 1, TopP: 0.5}},
-		"min-p":      {&hf.Generation{MinP: ptr(0.1)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 9, MinP: 0.1}, infer.Sampling{Temperature: 1, MinP: 0.1}},
-		"repetition": {&hf.Generation{RepetitionPenalty: ptr(1.5)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 9, RepetitionPenalty: 1.5}, infer.Sampling{Temperature: 1, RepetitionPenalty: 1.5}},
-		"length":     {&hf.Generation{MaxNewTokens: ptr(3)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 3}, infer.Sampling{Temperature: 1}},
-		"flags win": {&hf.Generation{Sample: ptr(true), Temperature: ptr(0.7), TopK: ptr(5), TopP: ptr(0.5), MinP: ptr(0.1), RepetitionPenalty: ptr(1.5), MaxNewTokens: ptr(3)},
-			[]string{"--temperature=0.1", "--top-k=1", "--top-p=0.2", "--min-p=0.3", "--repetition-penalty=1.1", "--max-tokens=4"},
+		"none":  {nil, nil, plain, infer.Sampling{Temperature: 1}},
+		"empty": {&hf.Generation{}, nil, plain, infer.Sampling{Temperature: 1}},
+		"greedy": {&hf.Generation{Sample: ptr(false), Temperature: ptr(0.7)}, nil, infer.Sampling{MaxTokens: 9},
+			infer.Sampling{}},
+		"sampled": {&hf.Generation{Sample: ptr(true)}, nil, infer.Sampling{Temperature: 1, MaxTokens: 9},
+			infer.Sampling{Temperature: 1}},
+		"warm": {&hf.Generation{Sample: ptr(true), Temperature: ptr(0.7)}, nil,
+			infer.Sampling{Temperature: 0.7, MaxTokens: 9}, infer.Sampling{Temperature: 0.7}},
+		"top-k": {&hf.Generation{TopK: ptr(5)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 9, TopK: 5},
+			infer.Sampling{Temperature: 1, TopK: 5}},
+		"top-p": {&hf.Generation{TopP: ptr(0.5)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 9, TopP: 0.5},
+			infer.Sampling{Temperature: 1, TopP: 0.5}},
+		"min-p": {&hf.Generation{MinP: ptr(0.1)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 9, MinP: 0.1},
+			infer.Sampling{Temperature: 1, MinP: 0.1}},
+		"repetition": {&hf.Generation{RepetitionPenalty: ptr(1.5)}, nil,
+			infer.Sampling{Temperature: 0.25, MaxTokens: 9, RepetitionPenalty: 1.5},
+			infer.Sampling{Temperature: 1, RepetitionPenalty: 1.5}},
+		"length": {&hf.Generation{MaxNewTokens: ptr(3)}, nil, infer.Sampling{Temperature: 0.25, MaxTokens: 3},
+			infer.Sampling{Temperature: 1}},
+		"flags win": {&hf.Generation{Sample: ptr(true), Temperature: ptr(0.7), TopK: ptr(5), TopP: ptr(0.5),
+			MinP: ptr(0.1), RepetitionPenalty: ptr(1.5), MaxNewTokens: ptr(3)},
+			[]string{"--temperature=0.1", "--top-k=1", "--top-p=0.2", "--min-p=0.3", "--repetition-penalty=1.1",
+				"--max-tokens=4"},
 			infer.Sampling{Temperature: 0.1, TopK: 1, TopP: 0.2, MinP: 0.3, RepetitionPenalty: 1.1, MaxTokens: 4},
 			infer.Sampling{Temperature: 0.7, TopK: 5, TopP: 0.5, MinP: 0.1, RepetitionPenalty: 1.5}},
 	} {
@@ -66,7 +77,8 @@ func TestGenerationDefaults(t *testing.T) {
 // Each setting of a chat is set alone, and what it cannot be leaves all as it was.
 func TestChatSet(t *testing.T) {
 	for name, want := range map[string]infer.Sampling{
-		"temperature 0.5": {Temperature: 0.5}, "top-k 3": {TopK: 3}, "top-p 0.5": {TopP: 0.5}, "min-p 0.25": {MinP: 0.25}, "max-tokens 7": {MaxTokens: 7}, "seed 9": {Seed: 9},
+		"temperature 0.5": {Temperature: 0.5}, "top-k 3": {TopK: 3}, "top-p 0.5": {TopP: 0.5},
+		"min-p 0.25": {MinP: 0.25}, "max-tokens 7": {MaxTokens: 7}, "seed 9": {Seed: 9},
 	} {
 		r := &repl{f: &chatFlags{}}
 		if err := r.set(strings.Fields(name)); err != nil || !reflect.DeepEqual(r.f.Sampling, want) {
@@ -74,11 +86,13 @@ func TestChatSet(t *testing.T) {
 		}
 	}
 	for words, want := range map[string]string{
-		"": "/set: want a name", "top-k": "/set: want a name", "top-k 3 4": "/set: want a name", "top-q 3": `/set: "top-q" is not one of`,
+		"": "/set: want a name", "top-k": "/set: want a name", "top-k 3 4": "/set: want a name",
+		"top-q 3": `/set: "top-q" is not one of`,
 		"top-k x": `/set top-k: "x" is not a number`, "top-p 2": "top_p", "temperature -1": "temperature",
 	} {
 		r := &repl{f: &chatFlags{}}
-		if err := r.set(strings.Fields(words)); err == nil || !strings.HasPrefix(err.Error(), want) || !reflect.DeepEqual(r.f.Sampling, infer.Sampling{}) {
+		if err := r.set(strings.Fields(words)); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			!reflect.DeepEqual(r.f.Sampling, infer.Sampling{}) {
 			t.Errorf("%q: %v, %+v", words, err, r.f.Sampling)
 		}
 	}

@@ -72,8 +72,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
 		e.Setenv("ANTIPHASE_HOME", home)
 		return nil
-	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd, "full": fullCmd,
-		"sub": subCmd, "lines": linesCmd}, Condition: conditions})
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd,
+		"full": fullCmd, "sub": subCmd, "lines": linesCmd}, Condition: conditions})
 }
 
 // conditions are those that scripts can use besides testscript's own.
@@ -105,7 +105,8 @@ func resaveCmd(ts *testscript.TestScript, neg bool, args []string) {
 			}
 			b = []byte(changed)
 		}
-		files = append(files, checkpoint.File{Name: e.Name, Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
+		files = append(files, checkpoint.File{Name: e.Name,
+			Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
 	}
 	ts.Check(os.Mkdir(ts.MkAbs(args[1]), 0o777))
 	to, err := checkpoint.Open(ts.MkAbs(args[1]), checkpoint.Options{})

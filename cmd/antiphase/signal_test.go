@@ -15,7 +15,8 @@ import (
 func TestInterruptSavesAndResumes(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := filepath.Join(t.TempDir(), "run")
-		args := []string{"train", "--size", "nano", "--arch", "diff", "--dir", dir, "--steps", "100000", "--set", "train.save_every=0"}
+		args := []string{"train", "--size", "nano", "--arch", "diff", "--dir", dir, "--steps", "100000", "--set",
+			"train.save_every=0"}
 		cmd := self(args...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -20,8 +20,10 @@ import (
 func spedRows(seeds ...uint64) (rows []experiment.Row) {
 	for _, seed := range seeds {
 		for i, arch := range speedrunArchs {
-			r := experiment.Row{Measure: "lm.loss", Metric: "loss", Label: "loss", Better: eval.Lower, Value: 1.25 - 0.25*float64(i)}
-			r.Experiment, r.Run, r.Size, r.Arch, r.LR, r.Seed, r.Steps = "speedrun-standard", fmt.Sprintf("tiny-%s-s%d", arch, seed), "tiny", arch, 1e-3, seed, 3000
+			r := experiment.Row{Measure: "lm.loss", Metric: "loss", Label: "loss", Better: eval.Lower,
+				Value: 1.25 - 0.25*float64(i)}
+			r.Experiment, r.Run, r.Size, r.Arch, r.LR, r.Seed, r.Steps = "speedrun-standard",
+				fmt.Sprintf("tiny-%s-s%d", arch, seed), "tiny", arch, 1e-3, seed, 3000
 			tuned := r
 			tuned.Measure = "train.valid_loss" // which chooses the learning rate
 			rows = append(rows, tuned, r)
@@ -37,18 +39,24 @@ func TestSpeedrunPage(t *testing.T) {
 		plan     plan
 		data     []string
 		verdicts bool
-	}{{"a plan", plans[1], nil, true}, {"own text", plans[1], []string{"a.txt"}, false}, {"another plan", plan{"standard", 3001, ""}, nil, false}} {
+	}{{"a plan", plans[1], nil, true}, {"own text", plans[1], []string{"a.txt"}, false},
+		{"another plan", plan{"standard", 3001, ""}, nil, false}} {
 		f := &speedrunFlags{dir: "my runs", data: x.data}
 		p, err := f.page(&app{}, x.plan, spedRows(1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := p.Experiment
-		if p.Title != "Antiphase speedrun" || (len(e.Verdicts) > 0) != x.verdicts || strings.Contains(e.Lead, "not measured for this plan and this text") == x.verdicts || !strings.HasPrefix(e.Rule, "Differences that held in at least 9 of 10 seeds") {
+		if p.Title != "Antiphase speedrun" || (len(e.Verdicts) > 0) != x.verdicts ||
+			strings.Contains(e.Lead, "not measured for this plan and this text") == x.verdicts ||
+			!strings.HasPrefix(e.Rule, "Differences that held in at least 9 of 10 seeds") {
 			t.Errorf("%s: %q, %d verdicts, %q", x.what, p.Title, len(e.Verdicts), e.Lead)
 		}
-		want := []string{"Let a model write: " + called() + " generate --model 'my runs/runs/tiny-diff2-s1' -p \"The magic code is\"", "Own text: " + called() + " speedrun --data FILE --dir runs/own",
-			"Several seeds and learning rates, with intervals and verdicts on the paper's claims: " + called() + " compare --size tiny --seeds 3", "What the words mean: " + called() + " help glossary"}
+		want := []string{"Let a model write: " + called() +
+			" generate --model 'my runs/runs/tiny-diff2-s1' -p \"The magic code is\"", "Own text: " + called() +
+			" speedrun --data FILE --dir runs/own",
+			"Several seeds and learning rates, with intervals and verdicts on the paper's claims: " + called() +
+				" compare --size tiny --seeds 3", "What the words mean: " + called() + " help glossary"}
 		if !slices.Equal(e.Next, want) {
 			t.Errorf("%s: %q", x.what, e.Next)
 		}
@@ -65,7 +73,8 @@ func TestSpeedrunPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Seconds, p.Experiment.Lead = 75, "It is so."
-	p.Experiment.Verdicts = []report.Verdict{{Claim: "c", Figure: "f", Source: "s", Basis: "b", Verdict: "repeats"}, {Claim: "d", Figure: "g", Source: "t", Basis: "e"}}
+	p.Experiment.Verdicts = []report.Verdict{{Claim: "c", Figure: "f", Source: "s", Basis: "b", Verdict: "repeats"},
+		{Claim: "d", Figure: "g", Source: "t", Basis: "e"}}
 	var out, errs bytes.Buffer
 	a := &app{out: &output{Writer: &out}, err: &errs, color: "never"}
 	if err := f.publish(a, p); err != nil {
@@ -74,12 +83,14 @@ func TestSpeedrunPublished(t *testing.T) {
 	if want := "\n" + p.Table(false) + "\nIt is so.\n  c: f; s, b\n  d: g; t, e\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
-	if want := "\n" + filepath.Join(dir, "report.html") + " in 1m15s\n  " + strings.Join(p.Experiment.Next, "\n  ") + "\n"; errs.String() != want {
+	if want := "\n" + filepath.Join(dir, "report.html") + " in 1m15s\n  " + strings.Join(p.Experiment.Next, "\n  ") +
+		"\n"; errs.String() != want {
 		t.Errorf("%q, want %q", errs.String(), want)
 	}
 	page, err1 := os.ReadFile(filepath.Join(dir, "report.html"))
 	data, err2 := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err1 != nil || err2 != nil || !bytes.HasPrefix(page, []byte("<!doctype html>")) || !json.Valid(data) || finishedSeconds(dir) != 75 {
+	if err1 != nil || err2 != nil || !bytes.HasPrefix(page, []byte("<!doctype html>")) || !json.Valid(data) ||
+		finishedSeconds(dir) != 75 {
 		t.Errorf("%v, %v, %.40s, %.40s", err1, err2, page, data)
 	}
 	out.Reset()
@@ -115,13 +126,15 @@ func TestPresentRepeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := experiment.ReadRepeats(b, "standard", 3000)
-	if err != nil || len(list) != 1 || len(list[0].Seeds) != 10 || list[0].Values["diff"][0] != 1.5 || list[0].Values["diff2"][9] != 0.75 {
+	if err != nil || len(list) != 1 || len(list[0].Seeds) != 10 || list[0].Values["diff"][0] != 1.5 ||
+		list[0].Values["diff2"][9] != 0.75 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	out.Reset()
 	f.json = true
 	var again []experiment.Repeat
-	if err := f.presentRepeats(a, plans[1], rows); err != nil || json.Unmarshal(out.Bytes(), &again) != nil || len(again) != 1 {
+	if err := f.presentRepeats(a, plans[1], rows); err != nil || json.Unmarshal(out.Bytes(), &again) != nil ||
+		len(again) != 1 {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }
@@ -139,7 +152,8 @@ func TestSpeedrunAgain(t *testing.T) {
 	}
 	f.write("s/report.json", took.ReplaceAllString(text, `"seconds":392.5`))
 	again, said := f.sprint(0, "s", "--threads", "1") // the folder's plan
-	if again != first || !strings.Contains(said, filepath.Join("s", "report.html")+" in 6m32s\n") || !strings.Contains(said, "plan short: 10 steps") || finishedSeconds("s") != 392.5 {
+	if again != first || !strings.Contains(said, filepath.Join("s", "report.html")+" in 6m32s\n") ||
+		!strings.Contains(said, "plan short: 10 steps") || finishedSeconds("s") != 392.5 {
 		t.Errorf("%s\n%s\n%s", first, again, said)
 	}
 }

@@ -74,14 +74,19 @@ func TestStepTimes(t *testing.T) {
 		calls = 0
 		return func(string) (time.Duration, error) { calls++; return list[(calls-1)%len(list)], nil }
 	}
-	if sum, err := stepTimes(ctx, took(3*time.Millisecond, 2*time.Millisecond)); err != nil || sum != 6*time.Millisecond || calls != 6 {
+	if sum, err := stepTimes(ctx, took(3*time.Millisecond, 2*time.Millisecond)); err != nil ||
+		sum != 6*time.Millisecond || calls != 6 {
 		t.Errorf("fast: %v, %v after %d measurements", sum, err, calls)
 	}
 	if sum, err := stepTimes(ctx, took(time.Minute)); err != nil || sum != 3*time.Minute || calls != 3 {
 		t.Errorf("slow: %v, %v after %d measurements", sum, err, calls)
 	}
 	measure := took(time.Minute)
-	if _, err := stepTimes(ctx, func(arch string) (time.Duration, error) { cancel(); return measure(arch) }); !errors.Is(err, context.Canceled) || calls != 1 {
+	if _, err := stepTimes(ctx, func(arch string) (time.Duration,
+		error) {
+		cancel()
+		return measure(arch)
+	}); !errors.Is(err, context.Canceled) || calls != 1 {
 		t.Errorf("interrupted: %v after %d measurements", err, calls)
 	}
 }

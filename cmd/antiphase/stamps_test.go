@@ -21,7 +21,8 @@ func TestStampOfRows(t *testing.T) {
 	defer func() { ceilingTime, ceilingBytes = turn, read }()
 	ceilingTime, ceilingBytes = time.Millisecond, 4<<20
 	begin := time.Now().Truncate(time.Second)
-	code, out, errs := ran(t, "bench", "gemm", "--shape", "2x3x4", "--reps", "1", "--warmup", "1", "--json", "--device", "cpu", "--threads", "1", "--precision", "fp32", "-q")
+	code, out, errs := ran(t, "bench", "gemm", "--shape", "2x3x4", "--reps", "1", "--warmup", "1", "--json", "--device",
+		"cpu", "--threads", "1", "--precision", "fp32", "-q")
 	var rows []bench.Row
 	if err := json.Unmarshal([]byte(out), &rows); code != 0 || err != nil || len(rows) != 4 {
 		t.Fatalf("exit %d, %v, %d rows\n%s", code, err, len(rows), errs)
@@ -30,7 +31,8 @@ func TestStampOfRows(t *testing.T) {
 	defer d.Close()
 	want := bench.Machine{Device: d.Name(), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU()}
 	for _, r := range rows {
-		if r.Machine != want || r.Commit != version() || r.Time.Before(begin) || r.Time.After(time.Now()) || r.Command == "" {
+		if r.Machine != want || r.Commit != version() || r.Time.Before(begin) || r.Time.After(time.Now()) ||
+			r.Command == "" {
 			t.Errorf("%+v, want %+v", r.Stamp, want)
 		}
 	}
@@ -52,11 +54,14 @@ func TestFactsOfServedModels(t *testing.T) {
 	}
 	defer m.Close()
 	c := l.Model.Config
-	if m.ID != "name" || m.Slots != 3 || m.Context != c.Context || m.Params != model.Table(c).Count() || m.Arch != c.Arch || m.Template != nil || m.Tokenizer == nil ||
-		!reflect.DeepEqual(m.Defaults, infer.Sampling{Temperature: 1}) || m.Print != fingerprint(l.Model.Device(), l) || m.Created.Before(begin) || m.Created.After(time.Now()) {
+	if m.ID != "name" || m.Slots != 3 || m.Context != c.Context || m.Params != model.Table(c).Count() ||
+		m.Arch != c.Arch || m.Template != nil || m.Tokenizer == nil ||
+		!reflect.DeepEqual(m.Defaults, infer.Sampling{Temperature: 1}) || m.Print != fingerprint(l.Model.Device(), l) ||
+		m.Created.Before(begin) || m.Created.After(time.Now()) {
 		t.Errorf("%+v", m)
 	}
-	if _, err := a.serveModel(l.Model.Device(), f, "a b=run"); exitCode(err) != exitUsage || !strings.HasSuffix(err.Error(), "; NAME=FOLDER gives another") {
+	if _, err := a.serveModel(l.Model.Device(), f, "a b=run"); exitCode(err) != exitUsage ||
+		!strings.HasSuffix(err.Error(), "; NAME=FOLDER gives another") {
 		t.Error(err)
 	}
 	for dir, want := range map[string]string{"none": "none is not a run folder: ", "run": ""} {
@@ -68,7 +73,8 @@ func TestFactsOfServedModels(t *testing.T) {
 			t.Errorf("%+v", curves)
 		}
 	}
-	if _, err := readCurves(a, []string{"run", "run"}, "tokens"); err == nil || err.Error() != "run: a second run of diff; by tokens there is one of each architecture" {
+	if _, err := readCurves(a, []string{"run", "run"}, "tokens"); err == nil ||
+		err.Error() != "run: a second run of diff; by tokens there is one of each architecture" {
 		t.Error(err)
 	}
 }

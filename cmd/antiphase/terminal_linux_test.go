@@ -86,7 +86,8 @@ func TestLiveLine(t *testing.T) {
 func TestColoursFollowTheStream(t *testing.T) {
 	w, read := screen(t, 80)
 	dir := t.TempDir()
-	if code, _, errs := ran(t, "train", "--size", "nano", "--steps", "1", "--dir", dir, "-q", "--device", "cpu"); code != 0 {
+	if code, _, errs := ran(t, "train", "--size", "nano", "--steps", "1", "--dir", dir, "-q", "--device",
+		"cpu"); code != 0 {
 		t.Fatal(errs)
 	}
 	var b bytes.Buffer
@@ -94,7 +95,8 @@ func TestColoursFollowTheStream(t *testing.T) {
 		what, color string
 		out         io.Writer
 		want        bool
-	}{{"a file beside a terminal", "auto", &b, false}, {"a terminal", "auto", w, true}, {"never", "never", w, false}, {"always", "always", &b, true}} {
+	}{{"a file beside a terminal", "auto", &b, false}, {"a terminal", "auto", w, true}, {"never", "never", w, false},
+		{"always", "always", &b, true}} {
 		b.Reset()
 		a := &app{out: &output{Writer: x.out}, err: w, color: x.color}
 		if err := validateModel(context.Background(), a, dir, false, true); err != nil {

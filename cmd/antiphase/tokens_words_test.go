@@ -23,7 +23,8 @@ import (
 // nothing. What a tokenizer leaves out is noted.
 func TestModelsWithoutTokenizer(t *testing.T) {
 	nanoRun(t)
-	for _, args := range [][]string{{"export", "run", "hf", "-q"}, {"train", "--size", "nano", "--steps", "0", "-q", "--device", "cpu"}} {
+	for _, args := range [][]string{{"export", "run", "hf", "-q"},
+		{"train", "--size", "nano", "--steps", "0", "-q", "--device", "cpu"}} {
 		if code, _, errs := ran(t, args...); code != 0 {
 			t.Fatal(errs)
 		}
@@ -55,10 +56,12 @@ func TestModelsWithoutTokenizer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := ran(t, "tokenize", "-m", "hf2", "a b"); code != 0 || !strings.Contains(errs, "note: padding is ignored: ids are not padded\n") {
+	if code, _, errs := ran(t, "tokenize", "-m", "hf2", "a b"); code != 0 ||
+		!strings.Contains(errs, "note: padding is ignored: ids are not padded\n") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
-	if _, out, _ := ran(t, "validate", "hf2"); !strings.Contains(out, "260 ids; padding is ignored: ids are not padded") {
+	if _, out, _ := ran(t, "validate", "hf2"); !strings.Contains(out,
+		"260 ids; padding is ignored: ids are not padded") {
 		t.Errorf("%s", out)
 	}
 	if err := os.Remove("hf/tokenizer.json"); err != nil {
@@ -66,14 +69,19 @@ func TestModelsWithoutTokenizer(t *testing.T) {
 	}
 	const lacks = "hf has no tokenizer.json"
 	for want, args := range map[string][]string{
-		lacks + `, so text cannot be made; "antiphase logits" works on ids`: {"generate", "-m", "hf", "-p", "a", "--device", "cpu"},
-		lacks + ", so text cannot be made":                                  {"serve", "-m", "hf", "--listen", "127.0.0.1:0", "--device", "cpu"},
-		lacks + ", so text cannot be read":                                  {"attend", "-m", "hf", "-o", "new.html", "--device", "cpu", "-p", "a b"},
-		lacks + ", so it cannot be evaluated":                               {"eval", "-m", "hf", "--tasks", "lm", "--output", "new", "--device", "cpu"},
-		lacks + ", and training needs one":                                  {"train", "--from", "hf", "--dir", "new", "--device", "cpu"},
-		lacks + ", and a run needs one":                                     {"import", "hf", "new"},
-		lacks + ", and a packed model needs one":                            {"pack", "hf", "-o", "new"},
-		lacks:                                                               {"tokenize", "-m", "hf", "a"},
+		lacks + `, so text cannot be made; "antiphase logits" works on ids`: {"generate", "-m", "hf", "-p", "a",
+			"--device", "cpu"},
+		lacks + ", so text cannot be made": {"serve", "-m", "hf", "--listen",
+			"127.0.0.1:0", "--device", "cpu"},
+		lacks + ", so text cannot be read": {"attend", "-m", "hf", "-o", "new.html",
+			"--device", "cpu", "-p", "a b"},
+		lacks + ", so it cannot be evaluated": {"eval", "-m", "hf", "--tasks", "lm",
+			"--output", "new", "--device", "cpu"},
+		lacks + ", and training needs one": {"train", "--from", "hf", "--dir", "new",
+			"--device", "cpu"},
+		lacks + ", and a run needs one":          {"import", "hf", "new"},
+		lacks + ", and a packed model needs one": {"pack", "hf", "-o", "new"},
+		lacks:                                    {"tokenize", "-m", "hf", "a"},
 	} {
 		code, _, errs := ran(t, args...)
 		if code != exitBadInput || !strings.HasSuffix(errs, want+"\n") {
@@ -83,7 +91,8 @@ func TestModelsWithoutTokenizer(t *testing.T) {
 			t.Errorf("%q left %q", args, left)
 		}
 	}
-	if code, _, errs := ran(t, "logits", "-m", "hf", "--ids", "1,2", "--out", "l.safetensors", "--device", "cpu"); code != 0 {
+	if code, _, errs := ran(t, "logits", "-m", "hf", "--ids", "1,2", "--out", "l.safetensors", "--device",
+		"cpu"); code != 0 {
 		t.Errorf("ids: exit %d, %s", code, errs)
 	}
 }
@@ -95,7 +104,8 @@ func TestEstimatedRows(t *testing.T) {
 	if err := os.WriteFile("a.txt", []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Train(t.Context(), func(yield func(string) bool) { yield(text) }, tokenizer.TrainOptions{Vocab: 262, Specials: []string{"<|endoftext|>"}})
+	tok, err := tokenizer.Train(t.Context(), func(yield func(string) bool) { yield(text) },
+		tokenizer.TrainOptions{Vocab: 262, Specials: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +116,17 @@ func TestEstimatedRows(t *testing.T) {
 	if whole > 10000 {
 		t.Fatalf("%g tokens of %d bytes", whole, len(text))
 	}
-	for path, want := range map[string]float64{"bytes": 20000, "tok.json": whole, "": 20000 / (0.37*math.Log2(512) - 1.3)} {
+	for path, want := range map[string]float64{"bytes": 20000, "tok.json": whole,
+		"": 20000 / (0.37*math.Log2(512) - 1.3)} {
 		r, err := recipe.Nano("diff")
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Tokenizer, r.Data = recipe.Tokenizer{Path: path, Vocab: 512}, recipe.Data{Sources: recipe.Paths("a.txt"), HeldOut: 0.25}
+		r.Tokenizer, r.Data = recipe.Tokenizer{Path: path, Vocab: 512},
+			recipe.Data{Sources: recipe.Paths("a.txt"), HeldOut: 0.25}
 		list, err := (&app{err: new(bytes.Buffer)}).estimateRows(t.Context(), r)
-		if err != nil || len(list) != 1 || !list[0].About || list[0].Share != 1 || !(math.Abs(float64(list[0].Tokens)/(0.75*want)-1) <= 0.01) {
+		if err != nil || len(list) != 1 || !list[0].About || list[0].Share != 1 ||
+			!(math.Abs(float64(list[0].Tokens)/(0.75*want)-1) <= 0.01) {
 			t.Errorf("%q: %+v, %v, want %g", path, list, err, 0.75*want)
 		}
 	}
@@ -132,7 +145,8 @@ func TestLogitsInEveryForm(t *testing.T) {
 	nanoRun(t)
 	forms := func(more ...string) string {
 		t.Helper()
-		code, out, errs := ran(t, append([]string{"logits", "-m", "run", "--ids", "7,40,9", "--device", "cpu"}, more...)...)
+		code, out, errs := ran(t, append([]string{"logits", "-m", "run", "--ids", "7,40,9", "--device", "cpu"},
+			more...)...)
 		if code != 0 || strings.HasSuffix(errs, "wrote l.safetensors\n") != slices.Contains(more, "--out") {
 			t.Fatalf("%q: exit %d, %s", more, code, errs)
 		}
@@ -143,7 +157,8 @@ func TestLogitsInEveryForm(t *testing.T) {
 		Vocab  int
 		Logits [][]float32
 	}
-	if err := json.Unmarshal([]byte(forms("--json")), &got); err != nil || !slices.Equal(got.IDs, []int64{7, 40, 9}) || got.Vocab != 260 || len(got.Logits) != 3 {
+	if err := json.Unmarshal([]byte(forms("--json")), &got); err != nil || !slices.Equal(got.IDs, []int64{7, 40, 9}) ||
+		got.Vocab != 260 || len(got.Logits) != 3 {
 		t.Fatalf("%v, %v", got.IDs, err)
 	}
 	forms("--out", "l.safetensors")
@@ -154,7 +169,8 @@ func TestLogitsInEveryForm(t *testing.T) {
 	defer f.Close()
 	ids, err1 := f.Int64s("input_ids")
 	values, err2 := f.Float32s("logits")
-	if err := errors.Join(err1, err2); err != nil || !slices.Equal(ids, got.IDs) || !slices.Equal(values, slices.Concat(got.Logits...)) {
+	if err := errors.Join(err1, err2); err != nil || !slices.Equal(ids, got.IDs) ||
+		!slices.Equal(values, slices.Concat(got.Logits...)) {
 		t.Errorf("the file has the ids %v, or other numbers (%v)", ids, err)
 	}
 	want := ""

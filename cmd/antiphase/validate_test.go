@@ -25,7 +25,8 @@ func TestChangedFiles(t *testing.T) {
 	}
 	for _, name := range names {
 		put(name, name)
-		m.Files = append(m.Files, hf.Hash{Name: name, Bytes: int64(len(name)), SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(name)))})
+		m.Files = append(m.Files, hf.Hash{Name: name, Bytes: int64(len(name)),
+			SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(name)))})
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -37,7 +38,8 @@ func TestChangedFiles(t *testing.T) {
 	}
 	for _, name := range names {
 		put(name, strings.ToUpper(name))
-		if f := checkHashes(dir); f.OK == strings.HasSuffix(name, ".safetensors") || !strings.HasSuffix(f.Detail, "export: "+name) {
+		if f := checkHashes(dir); f.OK == strings.HasSuffix(name, ".safetensors") ||
+			!strings.HasSuffix(f.Detail, "export: "+name) {
 			t.Errorf("%s changed: %+v", name, f)
 		}
 		put(name, name)

@@ -22,18 +22,22 @@ import (
 // Attend shows both models on the prompt, the loss of each by its own logits, and interventions on the first alone.
 func TestAttendNumbers(t *testing.T) {
 	nanoRun(t)
-	if code, _, errs := ran(t, "train", "--size", "nano", "--arch", "transformer", "--steps", "1", "--dir", "base", "-q", "--device", "cpu"); code != 0 {
+	if code, _, errs := ran(t, "train", "--size", "nano", "--arch", "transformer", "--steps", "1", "--dir", "base",
+		"-q", "--device", "cpu"); code != 0 {
 		t.Fatal(errs)
 	}
-	args := []string{"attend", "--model", "run", "--model", "b=base", "-p", "abcd", "--device", "cpu", "--precision", "fp32"}
+	args := []string{"attend", "--model", "run", "--model", "b=base", "-p", "abcd", "--device", "cpu",
+		"--precision", "fp32"}
 	code, out, notes := ran(t, append(args, "--json")...)
 	var page lab.File
-	if err := json.Unmarshal([]byte(out), &page); code != 0 || err != nil || page.Text != "abcd" || len(page.Looks) != 2 || len(page.Models) != 2 {
+	if err := json.Unmarshal([]byte(out), &page); code != 0 || err != nil || page.Text != "abcd" ||
+		len(page.Looks) != 2 || len(page.Models) != 2 {
 		t.Fatalf("exit %d, %v: %s", code, err, notes)
 	}
 	for i, name := range []string{"run", "b"} {
 		dir := map[string]string{"run": "run", "b": "base"}[name]
-		logits := decoded[struct{ Logits [][]float64 }](t, "logits", "-m", dir, "--ids", "256,97,98,99,100", "--device", "cpu", "--json", "-q").Logits
+		logits := decoded[struct{ Logits [][]float64 }](t, "logits", "-m", dir, "--ids", "256,97,98,99,100", "--device",
+			"cpu", "--json", "-q").Logits
 		loss := 0.0
 		for k, id := range []int{97, 98, 99, 100} {
 			sum := 0.0
@@ -42,7 +46,8 @@ func TestAttendNumbers(t *testing.T) {
 			}
 			loss += (math.Log(sum) - logits[k][id]) / 4
 		}
-		if look := page.Looks[i]; look.Model != name || page.Models[i].ID != name || !look.Whole || !(math.Abs(look.Loss-loss) <= 1e-4) {
+		if look := page.Looks[i]; look.Model != name || page.Models[i].ID != name || !look.Whole ||
+			!(math.Abs(look.Loss-loss) <= 1e-4) {
 			t.Errorf("%s: loss %g, want %g", name, look.Loss, loss)
 		}
 		if want := fmt.Sprintf("%s: 5 tokens, loss %.4f\n", name, page.Looks[i].Loss); !strings.Contains(notes, want) {
@@ -63,7 +68,8 @@ func TestAttendNumbers(t *testing.T) {
 // held-out loss that was measured before.
 func TestStepsInALog(t *testing.T) {
 	t.Chdir(t.TempDir())
-	code, _, errs := ran(t, "train", "--size", "nano", "--steps", "7", "--set", "train.eval_every=2", "--set", "train.log_every=5", "--dir", "run", "--device", "cpu")
+	code, _, errs := ran(t, "train", "--size", "nano", "--steps", "7", "--set", "train.eval_every=2", "--set",
+		"train.log_every=5", "--dir", "run", "--device", "cpu")
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -79,7 +85,8 @@ func TestStepsInALog(t *testing.T) {
 	if held["5"] != held["4"] || held["4"] == held["2"] {
 		t.Errorf("held-out losses %v", held)
 	}
-	if !regexp.MustCompile(`(?m)^run: diff, 33\.66k parameters, on cpu: `).MatchString(errs) || !strings.Contains(errs, "done: step 7, loss ") {
+	if !regexp.MustCompile(`(?m)^run: diff, 33\.66k parameters, on cpu: `).MatchString(errs) ||
+		!strings.Contains(errs, "done: step 7, loss ") {
 		t.Errorf("%s", errs)
 	}
 	for every, good := range map[int]bool{0: true, 5: true, 6: true, 7: false} {
@@ -157,7 +164,8 @@ func TestServedTemplates(t *testing.T) {
 	if err := os.WriteFile("t.jinja", []byte("<{{ messages[0].content }}>"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	messages := []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b"}, {Role: "user", Content: "c"}}
+	messages := []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b"},
+		{Role: "user", Content: "c"}}
 	for name, want := range map[string]string{"plain": "a\nb\nc", "t.jinja": "<a>"} {
 		f := &serveFlags{template: name}
 		if err := f.readTemplate(); err != nil {
@@ -167,7 +175,8 @@ func TestServedTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := template.Render(chat.Conversation{Messages: messages, Generate: true}); err != nil || got != want {
+		if got, err := template.Render(chat.Conversation{Messages: messages, Generate: true}); err != nil ||
+			got != want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}

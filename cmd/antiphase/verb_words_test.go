@@ -35,26 +35,31 @@ func TestEvalIdle(t *testing.T) {
 		code  int
 	}{
 		{"nothing", evalFlags{models: local}, "", "", 0},
-		{"samples", evalFlags{models: local, opt: eval.Options{LogSamples: true}}, "", "--log-samples: needs --output", exitUsage},
+		{"samples", evalFlags{models: local, opt: eval.Options{LogSamples: true}}, "",
+			"--log-samples: needs --output", exitUsage},
 		{"samples in a store", evalFlags{models: local, opt: eval.Options{LogSamples: true, Output: "o"}}, "", "", 0},
-		{"replicate", evalFlags{models: local, opt: eval.Options{Replicate: "r"}}, "", "--replicate: needs --output", exitUsage},
+		{"replicate", evalFlags{models: local, opt: eval.Options{Replicate: "r"}}, "",
+			"--replicate: needs --output", exitUsage},
 		{"replicate in a store", evalFlags{models: local, opt: eval.Options{Replicate: "r", Output: "o"}}, "", "", 0},
 		{"scale", evalFlags{models: local}, "scale", "--scale: belongs to --preset", exitUsage},
 		{"scale of a preset", evalFlags{models: local, preset: "table2"}, "scale", "", 0},
 		{"context", evalFlags{models: local}, "endpoint-context", "--endpoint-context", exitUsage},
 		{"context of an endpoint", evalFlags{models: remote}, "endpoint-context", "", 0},
-		{"concurrency", evalFlags{models: local}, "endpoint-concurrency", "neither a --model nor the --judge", exitUsage},
+		{"concurrency", evalFlags{models: local}, "endpoint-concurrency",
+			"neither a --model nor the --judge", exitUsage},
 		{"concurrency of a judge", evalFlags{models: local, judge: "http://h#m"}, "endpoint-concurrency", "", 0},
 		{"concurrency of an endpoint", evalFlags{models: remote}, "endpoint-concurrency", "", 0},
 		{"template", evalFlags{models: remote, chat: true}, "", "--apply-chat-template", exitUsage},
 		{"template of a folder", evalFlags{models: local, chat: true}, "", "", 0},
 		{"data", evalFlags{models: local, opt: eval.Options{Data: filepath.Dir(file)}}, "", "", 0},
-		{"data in a file", evalFlags{models: local, opt: eval.Options{Data: file}}, "", "is a file; want the folder", exitBadInput},
+		{"data in a file", evalFlags{models: local, opt: eval.Options{Data: file}}, "", "is a file; want the folder",
+			exitBadInput},
 		{"data nowhere", evalFlags{models: local, opt: eval.Options{Data: file + "x"}}, "", "--data: ", exitBadInput},
 	} {
 		x.f.changed = func(name string) bool { return name == x.given }
 		err := x.f.idle()
-		if (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || exitCode(err) != x.code) {
+		if (err == nil) != (x.says == "") || err != nil &&
+			(!strings.Contains(err.Error(), x.says) || exitCode(err) != x.code) {
 			t.Errorf("%s: %v, want %q", x.what, err, x.says)
 		}
 	}
@@ -71,11 +76,16 @@ func TestEvalIdleFor(t *testing.T) {
 		tasks []eval.Task
 		says  string
 	}{
-		{-1, "", []eval.Task{plain}, ""}, {3, "", []eval.Task{plain}, "--num-fewshot"}, {3, "", []eval.Task{plain, shots}, ""}, {0, "", []eval.Task{plain}, "--num-fewshot"}, {3, "", []eval.Task{wraps}, ""},
-		{-1, "j", []eval.Task{plain}, "--judge"}, {-1, "j", []eval.Task{judged}, ""}, {-1, "j", []eval.Task{wraps}, ""}, {-1, "j", []eval.Task{shots}, "--judge"},
+		{-1, "", []eval.Task{plain}, ""}, {3, "", []eval.Task{plain}, "--num-fewshot"},
+		{3, "", []eval.Task{plain, shots}, ""}, {0, "", []eval.Task{plain}, "--num-fewshot"},
+		{3, "", []eval.Task{wraps}, ""},
+		{-1, "j", []eval.Task{plain}, "--judge"}, {-1, "j", []eval.Task{judged}, ""}, {-1, "j", []eval.Task{wraps}, ""},
+		{-1, "j", []eval.Task{shots}, "--judge"},
 	} {
-		f := evalFlags{judge: x.judge, opt: eval.Options{Shots: x.shots}, changed: func(string) bool { return x.shots >= 0 }}
-		if err := f.idleFor(x.tasks); (err == nil) != (x.says == "") || err != nil && !strings.Contains(err.Error(), x.says) {
+		f := evalFlags{judge: x.judge, opt: eval.Options{Shots: x.shots},
+			changed: func(string) bool { return x.shots >= 0 }}
+		if err := f.idleFor(x.tasks); (err == nil) != (x.says == "") || err != nil &&
+			!strings.Contains(err.Error(), x.says) {
 			t.Errorf("%+v: %v", x, err)
 		}
 	}
@@ -89,7 +99,8 @@ func TestExpand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for path, want := range map[string]string{"a*": "n [a1 a2]", "a1": " [a1]", "b[1]": " [b[1]]", "http://h/v1#m?x": " [http://h/v1#m?x]", "none": " [none]"} {
+	for path, want := range map[string]string{"a*": "n [a1 a2]", "a1": " [a1]", "b[1]": " [b[1]]",
+		"http://h/v1#m?x": " [http://h/v1#m?x]", "none": " [none]"} {
 		group, paths, err := expand("n", path)
 		if got := fmt.Sprint(group, " ", paths); err != nil || got != want {
 			t.Errorf("%s: %q (%v), want %q", path, got, err, want)
@@ -107,15 +118,29 @@ func TestDataShowFlags(t *testing.T) {
 		first, last int
 		says        string
 	}{
-		{dataShowFlags{step: 3, split: "train", row: -1}, 3, 3, ""}, {dataShowFlags{steps: "2:5", split: "valid", row: -1}, 2, 5, ""}, {dataShowFlags{steps: "2:2", split: "train", row: 0}, 2, 2, ""},
-		{dataShowFlags{split: "train"}, 0, 0, "give --step or --steps"}, {dataShowFlags{step: 1, steps: "1:2", split: "train"}, 0, 0, "give --step or --steps"}, {dataShowFlags{steps: "5:2", split: "train"}, 0, 0, "want the first at least 1"},
-		{dataShowFlags{steps: "0:2", split: "train"}, 0, 0, "want the first at least 1"}, {dataShowFlags{step: -1, split: "train"}, 0, 0, "want the first"}, {dataShowFlags{steps: "3", split: "train"}, 0, 0, "want FIRST:LAST"},
-		{dataShowFlags{steps: "a:b", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{steps: "a:5", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{steps: "5:b", split: "train"}, 0, 0, "want FIRST:LAST"},
-		{dataShowFlags{steps: "5:", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{steps: ":5", split: "train"}, 0, 0, "want FIRST:LAST"}, {dataShowFlags{step: 1, split: "train", row: -2}, 0, 0, "--row: is -2"}, {dataShowFlags{step: 1, split: "test"}, 0, 0, "--split"}, {dataShowFlags{step: 1, split: "train", out: "o", json: true, row: -1}, 0, 0, "--out"},
-		{dataShowFlags{step: 1, split: "train", out: "o", row: 0}, 0, 0, "--out"}, {dataShowFlags{step: 1, split: "train", out: "o", row: -1}, 1, 1, ""},
+		{dataShowFlags{step: 3, split: "train", row: -1}, 3, 3, ""},
+		{dataShowFlags{steps: "2:5", split: "valid", row: -1}, 2, 5, ""},
+		{dataShowFlags{steps: "2:2", split: "train", row: 0}, 2, 2, ""},
+		{dataShowFlags{split: "train"}, 0, 0, "give --step or --steps"},
+		{dataShowFlags{step: 1, steps: "1:2", split: "train"}, 0, 0, "give --step or --steps"},
+		{dataShowFlags{steps: "5:2", split: "train"}, 0, 0, "want the first at least 1"},
+		{dataShowFlags{steps: "0:2", split: "train"}, 0, 0, "want the first at least 1"},
+		{dataShowFlags{step: -1, split: "train"}, 0, 0, "want the first"},
+		{dataShowFlags{steps: "3", split: "train"}, 0, 0, "want FIRST:LAST"},
+		{dataShowFlags{steps: "a:b", split: "train"}, 0, 0, "want FIRST:LAST"},
+		{dataShowFlags{steps: "a:5", split: "train"}, 0, 0, "want FIRST:LAST"},
+		{dataShowFlags{steps: "5:b", split: "train"}, 0, 0, "want FIRST:LAST"},
+		{dataShowFlags{steps: "5:", split: "train"}, 0, 0, "want FIRST:LAST"},
+		{dataShowFlags{steps: ":5", split: "train"}, 0, 0, "want FIRST:LAST"},
+		{dataShowFlags{step: 1, split: "train", row: -2}, 0, 0, "--row: is -2"},
+		{dataShowFlags{step: 1, split: "test"}, 0, 0, "--split"},
+		{dataShowFlags{step: 1, split: "train", out: "o", json: true, row: -1}, 0, 0, "--out"},
+		{dataShowFlags{step: 1, split: "train", out: "o", row: 0}, 0, 0, "--out"},
+		{dataShowFlags{step: 1, split: "train", out: "o", row: -1}, 1, 1, ""},
 	} {
 		err := x.f.check()
-		if (err == nil) != (x.says == "") || err != nil && !strings.Contains(err.Error(), x.says) || err == nil && (x.f.first != x.first || x.f.last != x.last) {
+		if (err == nil) != (x.says == "") || err != nil && !strings.Contains(err.Error(), x.says) || err == nil &&
+			(x.f.first != x.first || x.f.last != x.last) {
 			t.Errorf("%+v: %v", x.f, err)
 		}
 	}
@@ -133,12 +158,14 @@ func TestDataShowFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := make([]int32, len(b)/4)
-	if err := binary.Read(bytes.NewReader(b), binary.LittleEndian, all); err != nil || len(all) != 8+2*3*4*32 || !slices.Equal(all[:8], []int32{0x57525041, 1, 1, 2, 4, 32, 3, 260}) {
+	if err := binary.Read(bytes.NewReader(b), binary.LittleEndian, all); err != nil || len(all) != 8+2*3*4*32 ||
+		!slices.Equal(all[:8], []int32{0x57525041, 1, 1, 2, 4, 32, 3, 260}) {
 		t.Fatalf("%d numbers: %v (%v)", len(all), all[:8], err)
 	}
 	code, out, errs := ran(t, "data", "show", "run", "--step", "2", "--row", "3", "--json")
 	var s shownStep
-	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil || s.Step != 2 || !slices.Equal(s.Rows, []int{3}) || len(s.Text) != 1 {
+	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil || s.Step != 2 ||
+		!slices.Equal(s.Rows, []int{3}) || len(s.Text) != 1 {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out, errs)
 	}
 	second := all[8+3*128:] // ids, targets and starts of step 2
@@ -147,11 +174,14 @@ func TestDataShowFlags(t *testing.T) {
 			t.Errorf("array %d of row 3 differs between the forms", k)
 		}
 	}
-	if i := slices.IndexFunc(s.Targets[0][:31], func(x int32) bool { return x >= 0 }); i < 0 || s.Targets[0][i] != s.IDs[0][i+1] {
+	if i := slices.IndexFunc(s.Targets[0][:31], func(x int32) bool { return x >= 0 }); i < 0 ||
+		s.Targets[0][i] != s.IDs[0][i+1] {
 		t.Error("targets are not the next tokens")
 	}
-	for args, says := range map[string]string{"--step 3": "the run's last is 2", "--step 1 --row 4": "a step has rows 0 to 3"} {
-		if code, _, errs := ran(t, append([]string{"data", "show", "run"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
+	for args, says := range map[string]string{"--step 3": "the run's last is 2",
+		"--step 1 --row 4": "a step has rows 0 to 3"} {
+		if code, _, errs := ran(t, append([]string{"data", "show", "run"},
+			strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
 			t.Errorf("%s: exit %d, %s", args, code, errs)
 		}
 	}
@@ -171,15 +201,18 @@ func TestLogitsForms(t *testing.T) {
 		Vocab  int
 		Logits [][]float32
 	}) {
-		code, out, errs := ran(t, append([]string{"logits", "-m", "run", "--device", "cpu", "--json", "-q"}, args...)...)
+		code, out, errs := ran(t, append([]string{"logits", "-m", "run", "--device", "cpu", "--json", "-q"},
+			args...)...)
 		if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil {
 			t.Fatalf("exit %d, %v: %s", code, err, errs)
 		}
 		return got
 	}
 	a, b := get("--ids", "256,72,105"), get("--ids-file", "ids.txt", "--out", "l.safetensors")
-	if !slices.Equal(a.IDs, []int32{256, 72, 105}) || a.Vocab != 260 || len(a.Logits) != 3 || len(a.Logits[2]) != 260 || fmt.Sprint(a) != fmt.Sprint(b) {
-		t.Errorf("%v %d: %d rows, the same from a file: %v", a.IDs, a.Vocab, len(a.Logits), fmt.Sprint(a) == fmt.Sprint(b))
+	if !slices.Equal(a.IDs, []int32{256, 72, 105}) || a.Vocab != 260 || len(a.Logits) != 3 || len(a.Logits[2]) != 260 ||
+		fmt.Sprint(a) != fmt.Sprint(b) {
+		t.Errorf("%v %d: %d rows, the same from a file: %v", a.IDs, a.Vocab, len(a.Logits),
+			fmt.Sprint(a) == fmt.Sprint(b))
 	}
 	if one := get("--ids", "256"); !slices.Equal(one.Logits[0], a.Logits[0]) {
 		t.Error("a later token changes an earlier row")
@@ -195,16 +228,22 @@ func TestLogitsForms(t *testing.T) {
 	code, out, _ := ran(t, "logits", "-m", "run", "--device", "cpu", "--ids", "256,72", "-q")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	best := top(a.Logits[1], 5)
-	if code != 0 || len(lines) != 2 || !strings.HasPrefix(strings.Join(strings.Fields(lines[1]), " "), fmt.Sprintf("1 id 72 → %d ", best[0])) || !strings.Contains(lines[1], fmt.Sprintf(" %.4f", a.Logits[1][best[4]])) {
+	if code != 0 || len(lines) != 2 ||
+		!strings.HasPrefix(strings.Join(strings.Fields(lines[1]), " "), fmt.Sprintf("1 id 72 → %d ", best[0])) ||
+		!strings.Contains(lines[1], fmt.Sprintf(" %.4f", a.Logits[1][best[4]])) {
 		t.Errorf("%q", lines)
 	}
-	for args, says := range map[string]string{"": "give --ids or --ids-file", "--ids 1 --ids-file ids.txt": "give --ids or --ids-file", "--ids 1,x": `entry 2, "x"`, "--ids ,": "there are none", "--ids 999": "999"} {
-		if code, _, errs := ran(t, append([]string{"logits", "-m", "run", "--device", "cpu"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
+	for args, says := range map[string]string{"": "give --ids or --ids-file",
+		"--ids 1 --ids-file ids.txt": "give --ids or --ids-file", "--ids 1,x": `entry 2, "x"`,
+		"--ids ,": "there are none", "--ids 999": "999"} {
+		if code, _, errs := ran(t, append([]string{"logits", "-m", "run", "--device", "cpu"},
+			strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
 			t.Errorf("%s: exit %d, %s", args, code, errs)
 		}
 	}
 	long := strings.Repeat("1,", 65)
-	if code, _, errs := ran(t, "logits", "-m", "run", "--device", "cpu", "--ids", long); code != exitUsage || !strings.Contains(errs, "there are 65, the model's context is 64") {
+	if code, _, errs := ran(t, "logits", "-m", "run", "--device", "cpu", "--ids", long); code != exitUsage ||
+		!strings.Contains(errs, "there are 65, the model's context is 64") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }
@@ -225,8 +264,10 @@ func TestAblationRecipes(t *testing.T) {
 		if row.Challenger {
 			arch = "diff"
 		}
-		if r.Model.Arch != arch || r.Train.Steps != 100 || r.Optim.Warmup > 5 || r.Train.Seed != 7 || r.Optim.LR != 0.5 || !strings.HasSuffix(r.Name, "-"+row.Name) || r.Data.MaxTokens != 1<<20 {
-			t.Errorf("%s: %s %s, %d steps, warm-up %d, seed %d, %d tokens", row.Name, r.Name, r.Model.Arch, r.Train.Steps, r.Optim.Warmup, r.Train.Seed, r.Data.MaxTokens)
+		if r.Model.Arch != arch || r.Train.Steps != 100 || r.Optim.Warmup > 5 || r.Train.Seed != 7 ||
+			r.Optim.LR != 0.5 || !strings.HasSuffix(r.Name, "-"+row.Name) || r.Data.MaxTokens != 1<<20 {
+			t.Errorf("%s: %s %s, %d steps, warm-up %d, seed %d, %d tokens", row.Name, r.Name, r.Model.Arch,
+				r.Train.Steps, r.Optim.Warmup, r.Train.Seed, r.Data.MaxTokens)
 		}
 	}
 	f.steps = 100_000
@@ -243,12 +284,15 @@ func TestAblationRecipes(t *testing.T) {
 // What an export states: the context that was trained on, facts of the run, its types by bytes.
 func TestExportFacts(t *testing.T) {
 	saved := func(step, seq int, from string) *train.Saved {
-		return &train.Saved{State: &train.State{Step: step, Tokens: 99, Loss: 1.5, EMA: 1.25, Valid: 2}, Tokenizer: tokenizer.Bytes(), Recipe: recipe.Recipe{Name: "n", Train: recipe.Train{SeqLen: seq, From: from, Steps: 9, Seed: 4}}}
+		return &train.Saved{State: &train.State{Step: step, Tokens: 99, Loss: 1.5, EMA: 1.25, Valid: 2},
+			Tokenizer: tokenizer.Bytes(),
+			Recipe:    recipe.Recipe{Name: "n", Train: recipe.Train{SeqLen: seq, From: from, Steps: 9, Seed: 4}}}
 	}
 	for _, x := range []struct {
 		saved *train.Saved
 		want  int
-	}{{nil, 64}, {saved(5, 32, ""), 32}, {saved(5, 128, ""), 64}, {saved(0, 32, ""), 64}, {saved(5, 32, "parent"), 64}} {
+	}{{nil, 64}, {saved(5, 32, ""), 32}, {saved(5, 128, ""), 64}, {saved(0, 32, ""), 64},
+		{saved(5, 32, "parent"), 64}} {
 		s := &stored{Config: model.Config{Context: 64}, Saved: x.saved}
 		if got := s.trainedContext(); got != x.want {
 			t.Errorf("%+v: %d", x.saved, got)
@@ -264,8 +308,10 @@ func TestExportFacts(t *testing.T) {
 	for _, f := range card.Facts {
 		facts[f[0]] = f[1]
 	}
-	for name, want := range map[string]string{"architecture": "diff", "parameters": "33664", "context": "64 tokens", "vocabulary": "260", "run": "n, seed 4", "began with": "parent", "trained": "5 of 9 steps, 99 tokens",
-		"training loss": "1.5000 at the last step, 1.2500 smoothed", "held-out loss": "2.0000", "shape": "2 layers of width 32, 2 heads in 2 groups of 8, inner width 88"} {
+	for name, want := range map[string]string{"architecture": "diff", "parameters": "33664", "context": "64 tokens",
+		"vocabulary": "260", "run": "n, seed 4", "began with": "parent", "trained": "5 of 9 steps, 99 tokens",
+		"training loss": "1.5000 at the last step, 1.2500 smoothed", "held-out loss": "2.0000",
+		"shape": "2 layers of width 32, 2 heads in 2 groups of 8, inner width 88"} {
 		if facts[name] != want {
 			t.Errorf("%s: %q, want %q", name, facts[name], want)
 		}
@@ -274,11 +320,13 @@ func TestExportFacts(t *testing.T) {
 		t.Errorf("%q %q", card.Name, card.About)
 	}
 	s.Saved = nil
-	if card = s.card(hf.Antiphase); card.Name != "b" || !strings.HasSuffix(card.About, " Converted with Antiphase.") || len(card.Facts) != 5 {
+	if card = s.card(hf.Antiphase); card.Name != "b" || !strings.HasSuffix(card.About, " Converted with Antiphase.") ||
+		len(card.Facts) != 5 {
 		t.Errorf("%+v", card)
 	}
 	for range 8 {
-		if got := dtypeList(map[string]int64{"F32": 10, "BF16": 30, "I8": 10, "F16": 20}); !slices.Equal(got, []string{"BF16", "F16", "F32", "I8"}) {
+		if got := dtypeList(map[string]int64{"F32": 10, "BF16": 30, "I8": 10, "F16": 20}); !slices.Equal(got,
+			[]string{"BF16", "F16", "F32", "I8"}) {
 			t.Fatalf("%q", got)
 		}
 	}
@@ -308,7 +356,8 @@ func TestDataShowForms(t *testing.T) {
 		want, flat := "", []int32{}
 		for d, step := json.NewDecoder(strings.NewReader(out)), 1; d.More(); step++ {
 			var s shownStep
-			if err := d.Decode(&s); err != nil || s.Step != step || len(s.Rows) != x.rows || len(s.IDs) != x.rows || len(s.Targets) != x.rows || len(s.Starts) != x.rows {
+			if err := d.Decode(&s); err != nil || s.Step != step || len(s.Rows) != x.rows || len(s.IDs) != x.rows ||
+				len(s.Targets) != x.rows || len(s.Starts) != x.rows {
 				t.Fatalf("%+v, %v", s, err)
 			}
 			for i, row := range s.Rows {
@@ -337,8 +386,10 @@ func TestDataShowForms(t *testing.T) {
 	if _, b, _ := ran(t, "data", "show", "run", "--step", "1", "--split", "valid"); a == b {
 		t.Error("the held-out rows are those of training")
 	}
-	for args, says := range map[string]string{"--step 9 --split valid": "step 9: the held-out loss has 8 micro-batches", "--steps 2:3": "step 3: the run's last is 2"} {
-		if code, _, errs := ran(t, append([]string{"data", "show", "run"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
+	for args, says := range map[string]string{"--step 9 --split valid": "step 9: the held-out loss has 8 micro-batches",
+		"--steps 2:3": "step 3: the run's last is 2"} {
+		if code, _, errs := ran(t, append([]string{"data", "show", "run"},
+			strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
 			t.Errorf("%s: exit %d, %s", args, code, errs)
 		}
 	}

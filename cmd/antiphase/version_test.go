@@ -10,11 +10,13 @@ import (
 
 // TestBuild: what is said about a build with and without its repository.
 func TestBuild(t *testing.T) {
-	b := build{Version: "(devel)", Commit: strings.Repeat("ab", 20), Date: "2026-11-15T01:02:03Z", Modified: true, Go: "go1.26", Platform: "linux/amd64"}
+	b := build{Version: "(devel)", Commit: strings.Repeat("ab", 20), Date: "2026-11-15T01:02:03Z", Modified: true,
+		Go: "go1.26", Platform: "linux/amd64"}
 	if got, want := b.String(), "abababababab+dirty of 2026-11-15T01:02:03Z, go1.26, linux/amd64"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := (build{Version: "(devel)", Go: "go1.26", Platform: "x/y"}).String(); !strings.Contains(got, "no commit is known") {
+	if got := (build{Version: "(devel)", Go: "go1.26", Platform: "x/y"}).String(); !strings.Contains(got,
+		"no commit is known") {
 		t.Errorf("without a commit it says %q", got)
 	}
 }
@@ -39,7 +41,8 @@ func TestReadmeBuildsStatic(t *testing.T) {
 					t.Errorf("%s: %q does not say CGO_ENABLED=0", path, line)
 				}
 			}
-			if regexp.MustCompile(`(?i)\bstatic\b.*binary|binary.*\bstatic\b`).MatchString(line) && !strings.Contains(line, "nogpu") {
+			if regexp.MustCompile(`(?i)\bstatic\b.*binary|binary.*\bstatic\b`).MatchString(line) &&
+				!strings.Contains(line, "nogpu") {
 				t.Errorf("%s: %q is true with -tags nogpu only", path, line)
 			}
 		}

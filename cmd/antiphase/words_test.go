@@ -32,19 +32,23 @@ func same(t *testing.T, in string, got, want any, err error, bad bool) {
 
 // What flags of a form of their own mean, on both sides of what they may be.
 func TestWordsOfFlags(t *testing.T) {
-	for in, want := range map[string][]uint64{"1": {1}, "3": {1, 2, 3}, "11,12": {11, 12}, "7,": {7}, "0,5": {0, 5}, " 3, 4": {3, 4}, "0": nil, "1001": nil, "-1": nil, "a": nil, "1,,2": nil, "": nil, "1,-2": nil} {
+	for in, want := range map[string][]uint64{"1": {1}, "3": {1, 2, 3}, "11,12": {11, 12}, "7,": {7}, "0,5": {0, 5},
+		" 3, 4": {3, 4}, "0": nil, "1001": nil, "-1": nil, "a": nil, "1,,2": nil, "": nil, "1,-2": nil} {
 		got, err := parseSeeds(in)
 		same(t, "--seeds "+in, got, want, err, want == nil)
 	}
 	if list, err := parseSeeds("1000"); err != nil || len(list) != 1000 {
 		t.Errorf("1000 seeds: %d, %v", len(list), err)
 	}
-	for in, want := range map[string]int64{"500MB": 500e6, "5GB": 5e9, "1GiB": 1 << 30, "2 MiB": 2 << 20, "3KiB": 3072, "4KB": 4000, "7B": 7, "7": 7, "1": 1, "1B": 1, "0.001KB": 1, "0.0009KB": -1, "1.0001e18": -1, "5TB": -1, "5gb": -1, "": -1, "1.5GB": 1.5e9, "1e18": 1e18,
+	for in, want := range map[string]int64{"500MB": 500e6, "5GB": 5e9, "1GiB": 1 << 30, "2 MiB": 2 << 20, "3KiB": 3072,
+		"4KB": 4000, "7B": 7, "7": 7, "1": 1, "1B": 1, "0.001KB": 1, "0.0009KB": -1, "1.0001e18": -1, "5TB": -1,
+		"5gb": -1, "": -1, "1.5GB": 1.5e9, "1e18": 1e18,
 		"0": -1, "0.5": -1, "-1GB": -1, "GB": -1, "x": -1, "2e18": -1, "NaN": -1, "InfGB": -1} {
 		got, err := size(in)
 		same(t, "size "+in, got, want, err, want < 0)
 	}
-	for in, want := range map[string]*bench.Shape{"1x2x3": {Rows: 1, Out: 2, In: 3}, "0x2x3": nil, "1x2": nil, "1x2x3x4": nil, "1x2x3y": nil, " 1x2x3": nil, "axbxc": nil, "1x2x-3": nil} {
+	for in, want := range map[string]*bench.Shape{"1x2x3": {Rows: 1, Out: 2, In: 3}, "0x2x3": nil, "1x2": nil,
+		"1x2x3x4": nil, "1x2x3y": nil, " 1x2x3": nil, "axbxc": nil, "1x2x-3": nil} {
 		got, err := parseShapes([]string{in})
 		if want == nil {
 			same(t, "--shape "+in, got, nil, err, true)
@@ -58,21 +62,30 @@ func TestWordsOfFlags(t *testing.T) {
 		want  train.Layout
 		bad   bool
 	}{
-		{"dp=4", 4, train.Layout{Data: 4, Tensor: 1}, false}, {"tp=2", 4, train.Layout{Data: 2, Tensor: 2}, false}, {"dp=2,tp=2,zero=1", 4, train.Layout{Data: 2, Tensor: 2, Shard: true}, false},
-		{"zero=1", 3, train.Layout{Data: 3, Tensor: 1, Shard: true}, false}, {"zero=0", 3, train.Layout{Data: 3, Tensor: 1}, false}, {"tp=2,zero=1", 2, train.Layout{Data: 1, Tensor: 2}, false},
-		{"dp=8", 0, train.Layout{Data: 8, Tensor: 1}, false}, {"tp=4", 0, train.Layout{Data: 1, Tensor: 4}, false}, {"dp=3", 4, train.Layout{}, true}, {"tp=3", 4, train.Layout{}, true},
-		{"dp=2,dp=2", 4, train.Layout{}, true}, {"dp=0", 4, train.Layout{}, true}, {"dp=-1", 4, train.Layout{}, true}, {"zero=2", 4, train.Layout{}, true}, {"zero=-1", 4, train.Layout{}, true},
+		{"dp=4", 4, train.Layout{Data: 4, Tensor: 1}, false}, {"tp=2", 4, train.Layout{Data: 2, Tensor: 2}, false},
+		{"dp=2,tp=2,zero=1", 4, train.Layout{Data: 2, Tensor: 2, Shard: true}, false},
+		{"zero=1", 3, train.Layout{Data: 3, Tensor: 1, Shard: true}, false},
+		{"zero=0", 3, train.Layout{Data: 3, Tensor: 1}, false},
+		{"tp=2,zero=1", 2, train.Layout{Data: 1, Tensor: 2}, false},
+		{"dp=8", 0, train.Layout{Data: 8, Tensor: 1}, false}, {"tp=4", 0, train.Layout{Data: 1, Tensor: 4}, false},
+		{"dp=3", 4, train.Layout{}, true}, {"tp=3", 4, train.Layout{}, true},
+		{"dp=2,dp=2", 4, train.Layout{}, true}, {"dp=0", 4, train.Layout{}, true}, {"dp=-1", 4, train.Layout{}, true},
+		{"zero=2", 4, train.Layout{}, true}, {"zero=-1", 4, train.Layout{}, true},
 		{"pp=2", 4, train.Layout{}, true}, {"dp", 4, train.Layout{}, true}, {"", 4, train.Layout{}, true},
 	} {
 		got, err := parseLayout(x.text, x.world)
 		same(t, "--parallel "+x.text, got, x.want, err, x.bad)
 	}
-	for in, want := range map[string][2]string{"runs/a": {"a", "runs/a"}, "runs/a/": {"a", "runs/a/"}, "n=runs/a": {"n", "runs/a"}, "a/b=c": {"b=c", "a/b=c"}, "http://h/v1#m": {"m", "http://h/v1#m"}, "x=http://h#m": {"x", "http://h#m"}} {
+	for in, want := range map[string][2]string{"runs/a": {"a", "runs/a"}, "runs/a/": {"a", "runs/a/"},
+		"n=runs/a": {"n", "runs/a"}, "a/b=c": {"b=c", "a/b=c"}, "http://h/v1#m": {"m", "http://h/v1#m"},
+		"x=http://h#m": {"x", "http://h#m"}} {
 		if name, path := modelName(in); name != want[0] || path != want[1] {
 			t.Errorf("--model %s: %q, %q", in, name, path)
 		}
 	}
-	for in, want := range map[string]string{"http://h/v1#m": "http://h/v1 m false", "https://h#m#chat": "https://h m true", "runs/a": "-", "http://h": "", "http://h#": "", "http://h#m#other": ""} {
+	for in, want := range map[string]string{"http://h/v1#m": "http://h/v1 m false",
+		"https://h#m#chat": "https://h m true", "runs/a": "-", "http://h": "", "http://h#": "",
+		"http://h#m#other": ""} {
 		e, ok, err := endpoint(in)
 		got := "-"
 		if ok {
@@ -87,14 +100,16 @@ func TestWordsOfFlags(t *testing.T) {
 			t.Errorf("--set %q passes", bad)
 		}
 	}
-	if got, want := commandLine([]string{"compare", "--have", "x", "--have=y", "--lr", "1,2", "a b"}), "antiphase compare --lr 1,2 "+experiment.ShellWord("a b"); got != want {
+	if got, want := commandLine([]string{"compare", "--have", "x", "--have=y", "--lr", "1,2", "a b"}),
+		"antiphase compare --lr 1,2 "+experiment.ShellWord("a b"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 // How numbers and errors are printed.
 func TestWordsOfOutput(t *testing.T) {
-	for in, want := range map[float64]string{0: "0.0s", 9.94: "9.9s", 10: "0m10s", 59.9: "0m59s", 60: "1m00s", 3599: "59m59s", 3600: "1h00m", 3661: "1h01m", 90000: "25h00m"} {
+	for in, want := range map[float64]string{0: "0.0s", 9.94: "9.9s", 10: "0m10s", 59.9: "0m59s", 60: "1m00s",
+		3599: "59m59s", 3600: "1h00m", 3661: "1h01m", 90000: "25h00m"} {
 		if got := seconds(in); got != want {
 			t.Errorf("%g s is %s, want %s", in, got, want)
 		}
@@ -125,9 +140,11 @@ func TestGoingOn(t *testing.T) {
 		seq, ctx int
 		lr       float64
 		want     int
-	}{{0, 5, 32, 64, 0.2, 32}, {0.05, 5, 32, 64, 0.2, 32}, {0.5, 5, 128, 64, 1, 64}, {1, 5, 64, 64, 2, 64}, {0.5, 0, 32, 64, 1e-4, 64}, {0.5, 0, 32, 4096, 1e-4, 2048}} {
+	}{{0, 5, 32, 64, 0.2, 32}, {0.05, 5, 32, 64, 0.2, 32}, {0.5, 5, 128, 64, 1, 64}, {1, 5, 64, 64, 2, 64},
+		{0.5, 0, 32, 64, 1e-4, 64}, {0.5, 0, 32, 4096, 1e-4, 2048}} {
 		c.Context = x.ctx
-		s := &stored{Config: c, Saved: &train.Saved{State: &train.State{Step: x.step}, Recipe: recipe.Recipe{Optim: optim.Config{LR: 2, FinalLR: x.final}, Train: recipe.Train{SeqLen: x.seq}}}}
+		s := &stored{Config: c, Saved: &train.Saved{State: &train.State{Step: x.step},
+			Recipe: recipe.Recipe{Optim: optim.Config{LR: 2, FinalLR: x.final}, Train: recipe.Train{SeqLen: x.seq}}}}
 		if lr, seq := goingOn(s); !(math.Abs(lr/x.lr-1) <= 1e-9) || seq != x.want {
 			t.Errorf("%+v: %g, %d", x, lr, seq)
 		}
@@ -164,7 +181,8 @@ func TestTextIsNotCut(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := readText(io.MultiReader(bytes.NewReader([]byte("a")), failingReader{broken}), "x"); !errors.Is(err, broken) {
+	if _, err := readText(io.MultiReader(bytes.NewReader([]byte("a")), failingReader{broken}),
+		"x"); !errors.Is(err, broken) {
 		t.Errorf("a reader that fails: %v", err)
 	}
 }
@@ -181,22 +199,28 @@ func TestClearSpeedrun(t *testing.T) {
 		make func(dir string) error
 		bad  bool
 	}{
-		"a speedrun":          {func(string) error { return nil }, false},
-		"its runs":            {func(dir string) error { return put(dir, "runs/a/recipe.json") }, false},
-		"a run that began":    {func(dir string) error { return put(dir, "runs/a/LOCK") }, false},
-		"a folder among runs": {func(dir string) error { return errors.Join(put(dir, "runs/a/recipe.json"), put(dir, "runs/b/thesis")) }, true},
-		"a file among runs":   {func(dir string) error { return put(dir, "runs/thesis") }, true},
-		"a file called runs":  {func(dir string) error { return put(dir, "runs") }, true},
-		"no experiment":       {func(dir string) error { return os.Remove(filepath.Join(dir, "experiment.json")) }, true},
+		"a speedrun":       {func(string) error { return nil }, false},
+		"its runs":         {func(dir string) error { return put(dir, "runs/a/recipe.json") }, false},
+		"a run that began": {func(dir string) error { return put(dir, "runs/a/LOCK") }, false},
+		"a folder among runs": {func(dir string) error {
+			return errors.Join(put(dir, "runs/a/recipe.json"),
+				put(dir, "runs/b/thesis"))
+		}, true},
+		"a file among runs":  {func(dir string) error { return put(dir, "runs/thesis") }, true},
+		"a file called runs": {func(dir string) error { return put(dir, "runs") }, true},
+		"no experiment": {func(dir string) error { return os.Remove(filepath.Join(dir, "experiment.json")) },
+			true},
 		"another's experiment": {func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "experiment.json"), []byte(strings.Replace(spec, planPrefix, "mine-", 1)), 0o644)
+			return os.WriteFile(filepath.Join(dir, "experiment.json"),
+				[]byte(strings.Replace(spec, planPrefix, "mine-", 1)), 0o644)
 		}, true},
 		"a link called report": {func(string) error { return nil }, true}, // made below
 		"something beside it":  {func(dir string) error { return put(dir, "mine/notes") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := errors.Join(os.WriteFile(filepath.Join(dir, "experiment.json"), []byte(spec), 0o644), put(dir, "rows.jsonl")); err != nil {
+			if err := errors.Join(os.WriteFile(filepath.Join(dir, "experiment.json"), []byte(spec), 0o644),
+				put(dir, "rows.jsonl")); err != nil {
 				t.Fatal(err)
 			}
 			if err := x.make(dir); err != nil {

@@ -65,10 +65,16 @@ var pieceOps = map[string]func(d *Device, a *pieceArgs){
 	"norm": func(d *Device, a *pieceArgs) {
 		d.RMSNorm(a.x[0], a.rows, tensor.Tensor{}, a.x[1], tensor.Tensor{}, a.w, 1e-5)
 	},
-	"norm backward":   func(d *Device, a *pieceArgs) { d.RMSNormBackward(a.x[0], a.sum, a.x[1], a.x[2], a.w, a.rows) },
-	"rope":            func(d *Device, a *pieceArgs) { d.Rope(a.x[0], a.big, a.ids, device.Rope{Heads: 1, Dim: a.big.Cols}) },
-	"rope heads":      func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64}) },
-	"rope pairs":      func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64, Interleaved: true, Inverse: true}) },
+	"norm backward": func(d *Device, a *pieceArgs) { d.RMSNormBackward(a.x[0], a.sum, a.x[1], a.x[2], a.w, a.rows) },
+	"rope": func(d *Device,
+		a *pieceArgs) {
+		d.Rope(a.x[0], a.big, a.ids, device.Rope{Heads: 1, Dim: a.big.Cols})
+	},
+	"rope heads": func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64}) },
+	"rope pairs": func(d *Device,
+		a *pieceArgs) {
+		a.ropeHeads(d, device.Rope{Dim: 64, Interleaved: true, Inverse: true})
+	},
 	"swiglu":          func(d *Device, a *pieceArgs) { d.SwiGLU(a.x[0], a.wide[0]) },
 	"swiglu backward": func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[1], a.x[0], a.x[1], a.wide[0]) },
 	"swiglu in place": func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[0], a.x[0], a.x[0], a.wide[0]) },
@@ -142,7 +148,8 @@ func pieceRun(d *Device, op func(d *Device, a *pieceArgs), rows, cols, gap int) 
 // from memory.
 func BenchmarkElementwise(b *testing.B) {
 	for _, cols := range []int{384, 1024, 2048} {
-		sets := map[tensor.DType][]pieceArgs{tensor.F32: make([]pieceArgs, 1+2048/cols), tensor.BF16: make([]pieceArgs, 1+2048/cols)}
+		sets := map[tensor.DType][]pieceArgs{tensor.F32: make([]pieceArgs, 1+2048/cols),
+			tensor.BF16: make([]pieceArgs, 1+2048/cols)}
 		for _, name := range slices.Sorted(maps.Keys(pieceOps)) {
 			for act, set := range sets {
 				b.Run(fmt.Sprintf("%s/%d/%v", name, cols, act), func(b *testing.B) {

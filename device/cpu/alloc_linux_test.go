@@ -19,7 +19,8 @@ func TestMappingsAreFreed(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		x, w := randomTensor(d, r, 520, 512), randomTensor(d, r, 1100, 512)
 		all := []tensor.Tensor{x, w, device.Empty(d, tensor.F32, 520, 1100), device.Empty(d, tensor.I32, 1, 520),
-			device.Empty(d, tensor.F32, 1, 520), device.Empty(d, d.act, 520, 512), device.Empty(d, tensor.F32, 1100, 512)}
+			device.Empty(d, tensor.F32, 1, 520), device.Empty(d, d.act, 520, 512),
+			device.Empty(d, tensor.F32, 1100, 512)}
 		own := len(d.mapped)
 		d.MatMul(all[2], x, w, device.MatMul{TransB: true})
 		d.Classify(&device.Classifier{X: x, W: w, Targets: all[3], Loss: all[4], DX: all[5], DW: all[6], Scale: 1})
@@ -72,7 +73,8 @@ func TestNoMemory(t *testing.T) {
 	defer d.Close()
 	defer func() {
 		var none *tensor.NoMemory
-		if err, _ := recover().(error); !errors.As(err, &none) || none.Where != "host" || none.Bytes != 1<<50 || none.Err == nil && none.Free < 0 {
+		if err, _ := recover().(error); !errors.As(err, &none) || none.Where != "host" || none.Bytes != 1<<50 ||
+			none.Err == nil && none.Free < 0 {
 			t.Errorf("%v", err)
 		} else if hostmem.Available() != hostmem.Unknown && none.Err != nil {
 			t.Errorf("%v: it was not compared with the free memory", err)

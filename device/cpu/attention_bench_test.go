@@ -13,8 +13,10 @@ import (
 func BenchmarkDiffAttention(b *testing.B) {
 	for _, n := range []struct{ b, t, d int }{{4, 512, 32}, {4, 512, 64}, {2, 2048, 64}} {
 		const h = 6
-		plain := geometry{AttnShape: device.AttnShape{B: n.b, T: n.t, Heads: 2 * h, Groups: 2 * h, D: n.d, DV: n.d}, maps: 1, keys: 1}
-		diff := geometry{AttnShape: device.AttnShape{B: n.b, T: n.t, Heads: h, Groups: h, D: n.d, DV: 2 * n.d}, maps: 2, keys: 2, norm: true, weight: true}
+		plain := geometry{AttnShape: device.AttnShape{B: n.b, T: n.t, Heads: 2 * h, Groups: 2 * h, D: n.d, DV: n.d},
+			maps: 1, keys: 1}
+		diff := geometry{AttnShape: device.AttnShape{B: n.b, T: n.t, Heads: h, Groups: h, D: n.d, DV: 2 * n.d}, maps: 2,
+			keys: 2, norm: true, weight: true}
 		cells := float64(n.b*h*n.d) * float64(n.t) * float64(n.t+1) / 2
 		pairs := diff
 		pairs.Heads, pairs.Groups, pairs.keys, pairs.DV, pairs.norm, pairs.weight = 2*h, h, 1, n.d, false, false

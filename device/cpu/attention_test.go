@@ -119,19 +119,24 @@ type geometry struct {
 }
 
 func (g geometry) String() string {
-	return fmt.Sprintf("%dx%d_h%d_g%d_d%d_%d_maps%d_keys%d_pad%d_norm%t%t_lam%t_docs%t", g.B, g.T, g.Heads, g.Groups, g.D, g.DV,
-		g.maps, g.keys, g.pad, g.norm, g.weight, g.rowLam, g.docs)
+	return fmt.Sprintf("%dx%d_h%d_g%d_d%d_%d_maps%d_keys%d_pad%d_norm%t%t_lam%t_docs%t", g.B, g.T, g.Heads,
+		g.Groups, g.D, g.DV, g.maps, g.keys, g.pad, g.norm, g.weight, g.rowLam, g.docs)
 }
 
 // geometries are those that the conformance cases are too small for: more key tiles than blocks of dQ, and documents
 // that end in the middle of everything.
 var geometries = []geometry{
-	{AttnShape: device.AttnShape{B: 2, T: 1100, Heads: 2, Groups: 1, D: 4, DV: 5}, maps: 1, keys: 1, pad: 3, docs: true},
-	{AttnShape: device.AttnShape{B: 1, T: 1200, Heads: 1, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 1, rowLam: true, docs: true, norm: true, weight: true},
-	{AttnShape: device.AttnShape{B: 1, T: 700, Heads: 2, Groups: 1, D: 40, DV: 72}, maps: 2, keys: 1, rowLam: true, docs: true},
+	{AttnShape: device.AttnShape{B: 2, T: 1100, Heads: 2, Groups: 1, D: 4, DV: 5}, maps: 1, keys: 1,
+		pad: 3, docs: true},
+	{AttnShape: device.AttnShape{B: 1, T: 1200, Heads: 1, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 1, rowLam: true,
+		docs: true, norm: true, weight: true},
+	{AttnShape: device.AttnShape{B: 1, T: 700, Heads: 2, Groups: 1, D: 40, DV: 72}, maps: 2, keys: 1,
+		rowLam: true, docs: true},
 	{AttnShape: device.AttnShape{B: 2, T: 333, Heads: 2, Groups: 2, D: 64, DV: 64}, maps: 1, keys: 1},
-	{AttnShape: device.AttnShape{B: 4, T: 150, Heads: 2, Groups: 1, D: 20, DV: 40}, maps: 2, keys: 2, norm: true, weight: true, docs: true},
-	{AttnShape: device.AttnShape{B: 3, T: 1030, Heads: 2, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 2, norm: true, weight: true, pad: 2},
+	{AttnShape: device.AttnShape{B: 4, T: 150, Heads: 2, Groups: 1, D: 20, DV: 40}, maps: 2, keys: 2, norm: true,
+		weight: true, docs: true},
+	{AttnShape: device.AttnShape{B: 3, T: 1030, Heads: 2, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 2, norm: true,
+		weight: true, pad: 2},
 }
 
 // problem is all tensors of one case.
@@ -178,9 +183,11 @@ func (p *problem) ops(d device.Device, at func(twin) tensor.Tensor) (forward, ba
 		g := &device.AttnGrad{DOut: at(p.dout), DQ: at(p.dq), DK: at(p.dk), DV: at(p.dv), DNorm: at(p.dnorm)}
 		return func() { d.Attention(a) }, func() { d.AttentionBackward(a, g) }
 	}
-	a := &device.DiffAttn{AttnShape: p.AttnShape, Keys: p.keys, Norm: norm, Q: at(p.q), K: at(p.k), V: at(p.v), Lam: at(p.lam),
-		Start: at(p.start), Out: at(p.out), Raw: at(p.raw), Out2: at(p.out2), LSE: at(p.lse), Rstd: at(p.rstd)}
-	g := &device.DiffAttnGrad{DOut: at(p.dout), DQ: at(p.dq), DK: at(p.dk), DV: at(p.dv), DLam: at(p.dlam), DNorm: at(p.dnorm)}
+	a := &device.DiffAttn{AttnShape: p.AttnShape, Keys: p.keys, Norm: norm, Q: at(p.q), K: at(p.k), V: at(p.v),
+		Lam: at(p.lam), Start: at(p.start), Out: at(p.out), Raw: at(p.raw), Out2: at(p.out2), LSE: at(p.lse),
+		Rstd: at(p.rstd)}
+	g := &device.DiffAttnGrad{DOut: at(p.dout), DQ: at(p.dq), DK: at(p.dk), DV: at(p.dv), DLam: at(p.dlam),
+		DNorm: at(p.dnorm)}
 	return func() { d.DiffAttention(a) }, func() { d.DiffAttentionBackward(a, g) }
 }
 
@@ -194,8 +201,8 @@ func onCPU(t twin) tensor.Tensor { return t.x }
 func onRef(t twin) tensor.Tensor { return t.y }
 
 func (p *problem) results() map[string]twin {
-	all := map[string]twin{"out": p.out, "raw": p.raw, "out2": p.out2, "lse": p.lse, "rstd": p.rstd, "dq": p.dq, "dk": p.dk,
-		"dv": p.dv, "dlam": p.dlam, "dnorm": p.dnorm}
+	all := map[string]twin{"out": p.out, "raw": p.raw, "out2": p.out2, "lse": p.lse, "rstd": p.rstd,
+		"dq": p.dq, "dk": p.dk, "dv": p.dv, "dlam": p.dlam, "dnorm": p.dnorm}
 	for name, t := range all {
 		if !t.x.Ok() {
 			delete(all, name)

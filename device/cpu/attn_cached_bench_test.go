@@ -21,7 +21,8 @@ func BenchmarkCached(b *testing.B) {
 		{AttnShape: device.AttnShape{Heads: 12, Groups: 12, D: 64, DV: 64}, maps: 2, keys: 1, rowLam: true},
 	} {
 		for _, rows := range []int{1, context} {
-			b.Run(fmt.Sprintf("maps%d_keys%d/rows%d", g.maps, g.keys, rows), func(b *testing.B) { benchCached(b, g, layers, context, page, rows) })
+			b.Run(fmt.Sprintf("maps%d_keys%d/rows%d", g.maps, g.keys, rows),
+				func(b *testing.B) { benchCached(b, g, layers, context, page, rows) })
 		}
 	}
 }
@@ -43,8 +44,8 @@ func benchCached(b *testing.B, g geometry, layers, context, page, rows int) {
 	k, v := c.random(c.act(context, kCols, 0), 1).x, c.random(c.act(context, vCols, 0), 1).x
 	caches := make([]*device.Cache, layers)
 	for i := range caches {
-		x := &device.Cache{K: device.Empty(c.cpu, c.cpu.Types().Cache, context, kCols), V: device.Empty(c.cpu, c.cpu.Types().Cache, context, vCols),
-			Table: c.ints(order).x, PageSize: page}
+		x := &device.Cache{K: device.Empty(c.cpu, c.cpu.Types().Cache, context, kCols),
+			V: device.Empty(c.cpu, c.cpu.Types().Cache, context, vCols), Table: c.ints(order).x, PageSize: page}
 		c.cpu.Copy(x.K, k)
 		c.cpu.Copy(x.V, v)
 		caches[i] = x

@@ -15,7 +15,8 @@ const slotRows = 1120
 type kv struct{ k, v twin }
 
 func (c *attnCase) kv(g geometry) kv {
-	return kv{c.random(c.act(2*slotRows, g.Groups*g.keys*g.D, 0), 1.5), c.random(c.act(2*slotRows, g.Groups*g.DV, 0), 1)}
+	return kv{c.random(c.act(2*slotRows, g.Groups*g.keys*g.D, 0), 1.5),
+		c.random(c.act(2*slotRows, g.Groups*g.DV, 0), 1)}
 }
 
 // pages writes the content into a cache of pages of the given size: in order, or in any.
@@ -28,8 +29,9 @@ func (c *attnCase) pages(x kv, size int, mixed bool) *device.Cache {
 	if mixed {
 		c.rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	cache := &device.Cache{K: device.Empty(c.cpu, c.cpu.Types().Cache, n*size, x.k.x.Cols), V: device.Empty(c.cpu, c.cpu.Types().Cache, n*size, x.v.x.Cols),
-		Table: c.ints(order).x.Reshape(2, n/2), PageSize: size}
+	cache := &device.Cache{K: device.Empty(c.cpu, c.cpu.Types().Cache, n*size, x.k.x.Cols),
+		V: device.Empty(c.cpu, c.cpu.Types().Cache, n*size, x.v.x.Cols), Table: c.ints(order).x.Reshape(2, n/2),
+		PageSize: size}
 	slot, pos := make([]int32, 2*slotRows), make([]int32, 2*slotRows)
 	for i := range slot {
 		slot[i], pos[i] = int32(i/slotRows), int32(i%slotRows)
@@ -39,7 +41,8 @@ func (c *attnCase) pages(x kv, size int, mixed bool) *device.Cache {
 }
 
 // attend runs the cached op of either kind on rows [from,to) of p.
-func (p *problem) attend(d device.Device, at func(twin) tensor.Tensor, c *device.Cache, slot, pos tensor.Tensor, from, to int) {
+func (p *problem) attend(d device.Device, at func(twin) tensor.Tensor, c *device.Cache, slot, pos tensor.Tensor,
+	from, to int) {
 	norm := device.HeadNorm{On: p.norm, Weight: at(p.weight), Eps: 1e-5, Scale: 0.8}
 	q, out := at(p.q).RowRange(from, to), at(p.out).RowRange(from, to)
 	slot, pos = slot.Columns(from, to), pos.Columns(from, to)
@@ -51,14 +54,18 @@ func (p *problem) attend(d device.Device, at func(twin) tensor.Tensor, c *device
 	if lam.Rows > 1 {
 		lam = lam.RowRange(from, to)
 	}
-	d.DiffAttentionCached(&device.DiffAttn{AttnShape: p.AttnShape, Keys: p.keys, Norm: norm, Q: q, Lam: lam, Out: out}, c, slot, pos)
+	d.DiffAttentionCached(&device.DiffAttn{AttnShape: p.AttnShape, Keys: p.keys, Norm: norm, Q: q, Lam: lam, Out: out},
+		c, slot, pos)
 }
 
 var cachedGeometries = []geometry{
 	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 32, DV: 32}, maps: 1, keys: 1, pad: 3},
-	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 16, DV: 40}, maps: 2, keys: 2, norm: true, weight: true},
-	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 1, D: 24, DV: 48}, maps: 2, keys: 1, rowLam: true, norm: true},
-	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 3, Groups: 3, D: 64, DV: 128}, maps: 2, keys: 2, norm: true, pad: 1},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 16, DV: 40}, maps: 2, keys: 2, norm: true,
+		weight: true},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 1, D: 24, DV: 48}, maps: 2, keys: 1,
+		rowLam: true, norm: true},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 3, Groups: 3, D: 64, DV: 128}, maps: 2, keys: 2,
+		norm: true, pad: 1},
 	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 64, DV: 64}, maps: 2, keys: 1, rowLam: true},
 }
 
@@ -78,7 +85,8 @@ func pagesAlike(t *testing.T, c *attnCase) {
 	for _, g := range cachedGeometries {
 		p, x := c.problem(g), c.kv(g)
 		var want []float32
-		for i, cache := range []*device.Cache{c.pages(x, slotRows, false), c.pages(x, 16, false), c.pages(x, 16, true), c.pages(x, 5, true)} {
+		for i, cache := range []*device.Cache{c.pages(x, slotRows, false), c.pages(x, 16, false), c.pages(x, 16, true),
+			c.pages(x, 5, true)} {
 			p.attend(c.cpu, onCPU, cache, slot, pos, 0, 50)
 			if i == 0 {
 				want = c.read(p.out)
@@ -94,7 +102,8 @@ func pagesAlike(t *testing.T, c *attnCase) {
 					p.attend(c.cpu, onCPU, cache, slot, pos, n, n+rows)
 				}
 				if !slices.Equal(want, c.read(p.out)) {
-					t.Errorf("%v, %v: %d rows and all together differ in pages of %d", c.cpu.precision, g, rows, cache.PageSize)
+					t.Errorf("%v, %v: %d rows and all together differ in pages of %d", c.cpu.precision, g, rows,
+						cache.PageSize)
 				}
 			}
 		}
@@ -116,7 +125,8 @@ func TestCacheFault(t *testing.T) {
 		if c.cpu.Sync() == nil {
 			t.Errorf("no fault at slot %d position %d", bad.slot, bad.pos)
 		}
-		c.cpu.CacheWrite(x, device.Empty(c.cpu, tensor.F32, 1, x.K.Cols), device.Empty(c.cpu, tensor.F32, 1, x.V.Cols), slot, pos)
+		c.cpu.CacheWrite(x, device.Empty(c.cpu, tensor.F32, 1, x.K.Cols),
+			device.Empty(c.cpu, tensor.F32, 1, x.V.Cols), slot, pos)
 		if c.cpu.Sync() == nil {
 			t.Errorf("no fault writing at slot %d position %d", bad.slot, bad.pos)
 		}

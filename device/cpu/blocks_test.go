@@ -133,7 +133,8 @@ func TestClassifyChunks(t *testing.T) {
 	}
 	for _, p := range []Precision{FP32, BF16} {
 		whole := run(p, 2, maxLogits)
-		for name, other := range map[string][3][]float32{"chunks": run(p, 2, 4*32*v), "one thread": run(p, 1, maxLogits), "five threads": run(p, 5, maxLogits)} {
+		for name, other := range map[string][3][]float32{"chunks": run(p, 2, 4*32*v),
+			"one thread": run(p, 1, maxLogits), "five threads": run(p, 5, maxLogits)} {
 			for i, what := range []string{"loss", "dx", "dw"} {
 				if !slices.Equal(other[i], whole[i]) {
 					t.Errorf("%v: %s: %s has other bits", p, name, what)
@@ -164,7 +165,8 @@ func TestClassifyPartChunks(t *testing.T) {
 			d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, Part: part})
 			return readAll(d, part)
 		}
-		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1, Parts: parts})
+		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1,
+			Parts: parts})
 		return readAll(d, loss, dx, dw)
 	}
 	for _, p := range []Precision{FP32, BF16} {
@@ -215,7 +217,8 @@ func TestClassifyRange(t *testing.T) {
 		for i, what := range []string{"loss", "dx", "dw"} {
 			var worst, size float64
 			for j := range want[i] {
-				worst, size = max(worst, math.Abs(float64(got[i][j])-float64(want[i][j]))), max(size, math.Abs(float64(want[i][j])))
+				worst, size = max(worst, math.Abs(float64(got[i][j])-float64(want[i][j]))),
+					max(size, math.Abs(float64(want[i][j])))
 			}
 			if what == "loss" { // to a thousandth, though logits reach a thousand
 				size = 0.1
@@ -235,7 +238,8 @@ func TestClassifyNaN(t *testing.T) {
 		r := rand.New(rand.NewPCG(6, 6))
 		x, loss := randomTensor(d, r, 3, 32), device.Empty(d, tensor.F32, 1, 3)
 		device.WriteFloats(d, x.RowRange(1, 2).Columns(4, 5), []float32{float32(math.NaN())})
-		d.Classify(&device.Classifier{X: x, W: randomTensor(d, r, 900, 32), Targets: device.Empty(d, tensor.I32, 1, 3), Loss: loss})
+		d.Classify(&device.Classifier{X: x, W: randomTensor(d, r, 900, 32),
+			Targets: device.Empty(d, tensor.I32, 1, 3), Loss: loss})
 		for n, l := range f32(loss) {
 			if math.IsNaN(float64(l)) != (n == 1) {
 				t.Errorf("%v: loss of row %d is %g", p, n, l)
@@ -250,7 +254,8 @@ func TestClassifyFault(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	targets := device.Empty(d, tensor.I32, 1, 2)
 	copy(i32(targets), []int32{-1, 9})
-	d.Classify(&device.Classifier{X: randomTensor(d, r, 2, 4), W: randomTensor(d, r, 9, 4), Targets: targets, Loss: device.Empty(d, tensor.F32, 1, 2)})
+	d.Classify(&device.Classifier{X: randomTensor(d, r, 2, 4), W: randomTensor(d, r, 9, 4), Targets: targets,
+		Loss: device.Empty(d, tensor.F32, 1, 2)})
 	if d.Sync() == nil {
 		t.Error("target 9 of 9 classes is no fault")
 	}
@@ -267,7 +272,8 @@ func TestMoreThreadsThanColumns(t *testing.T) {
 				d := New(Options{Threads: threads, Precision: FP32})
 				defer d.Close()
 				r := rand.New(rand.NewPCG(2, 3))
-				c, a, b := randomOf(d, tensor.F32, r, s[0], s[1]), randomTensor(d, r, s[2], s[0]), randomTensor(d, r, s[2], s[1])
+				c, a, b := randomOf(d, tensor.F32, r, s[0], s[1]), randomTensor(d, r, s[2], s[0]),
+					randomTensor(d, r, s[2], s[1])
 				d.MatMul(c, a, b, device.MatMul{TransA: true, Accumulate: true})
 				return slices.Clone(f32(c))
 			}

@@ -28,7 +28,8 @@ func TestMixedCores(t *testing.T) {
 	for _, c := range []struct {
 		capacities []int
 		want       bool
-	}{{nil, false}, {[]int{1024}, false}, {[]int{1024, 1024, 1024}, false}, {[]int{1024, 1024, 446}, true}, {[]int{446, 1024, 1024}, true}} {
+	}{{nil, false}, {[]int{1024}, false}, {[]int{1024, 1024, 1024}, false}, {[]int{1024, 1024, 446}, true},
+		{[]int{446, 1024, 1024}, true}} {
 		dir := t.TempDir()
 		for i, x := range c.capacities {
 			core := filepath.Join(dir, "system", "cpu", fmt.Sprint("cpu", i))

@@ -55,7 +55,10 @@ func TestThreads(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, p := range []Precision{FP32, BF16, Int8} {
 			if simd.Name() == used || p == FP32 && slices.Contains([]string{"avx2", "avx512", "neon"}, simd.Name()) {
-				devicetest.RunThreads(t, func(threads int) device.Device { return New(Options{Threads: threads, Precision: p}) })
+				devicetest.RunThreads(t, func(threads int) device.Device {
+					return New(Options{Threads: threads,
+						Precision: p})
+				})
 			}
 		}
 	})

@@ -85,8 +85,10 @@ func productBits(d *Device) []byte {
 // set only where these are used, those that add int8 products never.
 func TestSameBitsAs(t *testing.T) {
 	for set, want := range map[string][3]string{ // fp32, bf16, int8
-		"amx": {"avx512", "amx", "amx"}, "avx512bf16": {"avx512", "avx512bf16", "avx512bf16"}, "avx512": {"avx512", "avx512", "avx512"}, "avxvnni": {"avx2", "avx2", "avx2"},
-		"avx2": {"avx2", "avx2", "avx2"}, "neonbf16": {"neon", "neonbf16", "neonbf16"}, "neon": {"neon", "neon", "neon"}, "generic": {"generic", "generic", "generic"},
+		"amx": {"avx512", "amx", "amx"}, "avx512bf16": {"avx512", "avx512bf16", "avx512bf16"},
+		"avx512": {"avx512", "avx512", "avx512"}, "avxvnni": {"avx2", "avx2", "avx2"},
+		"avx2": {"avx2", "avx2", "avx2"}, "neonbf16": {"neon", "neonbf16", "neonbf16"},
+		"neon": {"neon", "neon", "neon"}, "generic": {"generic", "generic", "generic"},
 	} {
 		for i, p := range []Precision{FP32, BF16, Int8} {
 			if got := sameBitsAs(set, p); got != want[i] {

@@ -33,7 +33,8 @@ func BenchmarkInfer(b *testing.B) {
 		}
 		logits := make([]float32, r.Model.Vocab)
 		step := func(n, pos int) {
-			rows := model.Rows{IDs: make([]int32, n), Slots: make([]int32, n), Pos: make([]int32, n), Want: []int32{int32(n - 1)}}
+			rows := model.Rows{IDs: make([]int32, n), Slots: make([]int32, n), Pos: make([]int32, n),
+				Want: []int32{int32(n - 1)}}
 			for i := range n {
 				rows.IDs[i], rows.Pos[i] = int32(i%100), int32(pos+i)
 			}

@@ -16,7 +16,8 @@ import (
 // activations in the call where they are.
 func BenchmarkLinear(b *testing.B) {
 	for _, p := range []Precision{FP32, BF16} {
-		for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 2048, 384}, {4096, 384, 1024}, {1000, 770, 1001}, {2048, 688, 128}} {
+		for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 2048, 384},
+			{4096, 384, 1024}, {1000, 770, 1001}, {2048, 688, 128}} {
 			benchLinear(b, p, s[0], s[1], s[2])
 		}
 	}
@@ -43,7 +44,8 @@ func benchLinear(b *testing.B, p Precision, n, out, in int) {
 		{"dw", func() { d.MatMul(dw, y, x, device.MatMul{TransA: true, Accumulate: true}) }},
 	} {
 		b.Run(fmt.Sprintf("%v/%dx%dx%d/%s", p, n, out, in, c.name), func(b *testing.B) {
-			quiet.Time(b, quiet.Loop{Ops: simd.Peaks()[i].Ops, Run: simd.Peaks()[i].Run}, 2*float64(n)*float64(out)*float64(in), c.f)
+			quiet.Time(b, quiet.Loop{Ops: simd.Peaks()[i].Ops, Run: simd.Peaks()[i].Run},
+				2*float64(n)*float64(out)*float64(in), c.f)
 		})
 	}
 	for _, t := range []tensor.Tensor{x, w, y, dw, dx} {

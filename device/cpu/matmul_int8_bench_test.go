@@ -23,11 +23,13 @@ func BenchmarkInt8(b *testing.B) {
 	d := New(Options{Threads: 1, Precision: Int8})
 	defer d.Close()
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, s := range [][3]int{{512, 4096, 768}, {512, 2304, 768}, {512, 768, 768}, {512, 768, 2048}, {64, 4096, 768}, {16, 4096, 768}} {
+	for _, s := range [][3]int{{512, 4096, 768}, {512, 2304, 768}, {512, 768, 768}, {512, 768, 2048}, {64, 4096, 768},
+		{16, 4096, 768}} {
 		m, n, k := s[0], s[1], s[2]
 		x, w, y := randomTensor(d, r, m, k), randomTensor(d, r, n, k), randomTensor(d, r, m, n)
 		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
-			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() { d.MatMul(y, x, w, device.MatMul{TransB: true}) })
+			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k),
+				func() { d.MatMul(y, x, w, device.MatMul{TransB: true}) })
 		})
 		for _, t := range []tensor.Tensor{x, w, y} {
 			d.Free(t.Buf)

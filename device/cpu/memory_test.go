@@ -42,8 +42,9 @@ func TestWeightsOfOneMemory(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 9))
 		const n = 48
 		all := randomTensor(d, r, 3*n, n)
-		views := map[string]tensor.Tensor{"middle": all.RowRange(n, 2*n), "low": all.RowRange(0, n), "high": all.RowRange(2*n, 3*n),
-			"wide": all.RowRange(n, 2*n).Reshape(n/2, 2*n), "columns": all.RowRange(n, 2*n).Columns(0, 32), "half": all.RowRange(n, n+n/2)}
+		views := map[string]tensor.Tensor{"middle": all.RowRange(n, 2*n), "low": all.RowRange(0, n),
+			"high": all.RowRange(2*n, 3*n), "wide": all.RowRange(n, 2*n).Reshape(n/2, 2*n),
+			"columns": all.RowRange(n, 2*n).Columns(0, 32), "half": all.RowRange(n, n+n/2)}
 		check := func(when string) {
 			t.Helper()
 			for _, name := range []string{"middle", "low", "high", "wide", "columns", "half"} { // the middle first
@@ -57,7 +58,8 @@ func TestWeightsOfOneMemory(t *testing.T) {
 					d.MatMul(y, x, w, device.MatMul{TransB: trans})
 					for i, want := range rounded(d, x, w, trans) {
 						if got := float64(f32(y)[i]); !(math.Abs(got-want) <= 0.05*math.Sqrt(float64(k))) {
-							t.Fatalf("%v, %s, %s, transposed %v: element %d is %g, want %g", p, when, name, trans, i, got, want)
+							t.Fatalf("%v, %s, %s, transposed %v: element %d is %g, want %g", p, when, name,
+								trans, i, got, want)
 						}
 					}
 				}
@@ -95,13 +97,17 @@ func TestFirstFault(t *testing.T) {
 		do   func()
 	}{
 		{"cpu: embed: id 5 of row 1 is outside a table of 5 rows", func() { d.Embed(x, table, ints(4, 5)) }},
-		{"cpu: embed backward: id -1 of row 0 is outside a table of 5 rows", func() { d.EmbedBackward(table, x, ints(-1, 0)) }},
-		{"cpu: rope: id -2 of row 1 is outside a table of 5 rows", func() { d.Rope(x, table, ints(0, device.Elsewhere), device.Rope{Heads: 1, Dim: 4}) }},
+		{"cpu: embed backward: id -1 of row 0 is outside a table of 5 rows",
+			func() { d.EmbedBackward(table, x, ints(-1, 0)) }},
+		{"cpu: rope: id -2 of row 1 is outside a table of 5 rows",
+			func() { d.Rope(x, table, ints(0, device.Elsewhere), device.Rope{Heads: 1, Dim: 4}) }},
 		{"cpu: classify: target 5 of row 1 is none of 5 classes", func() {
-			d.Classify(&device.Classifier{X: x, W: table, Targets: ints(-1, 5), Loss: device.Empty(d, tensor.F32, 1, 2)})
+			d.Classify(&device.Classifier{X: x, W: table, Targets: ints(-1, 5),
+				Loss: device.Empty(d, tensor.F32, 1, 2)})
 		}},
 		{"cpu: classify: target -2 of row 0 is none of 5 classes", func() {
-			d.Classify(&device.Classifier{X: x, W: table, Targets: ints(device.Elsewhere, 0), Loss: device.Empty(d, tensor.F32, 1, 2)})
+			d.Classify(&device.Classifier{X: x, W: table, Targets: ints(device.Elsewhere, 0),
+				Loss: device.Empty(d, tensor.F32, 1, 2)})
 		}},
 	}
 	for i, f := range faults {
@@ -114,7 +120,8 @@ func TestFirstFault(t *testing.T) {
 			t.Errorf("told twice: %v", err)
 		}
 	}
-	d.Classify(&device.Classifier{X: x, W: table, Targets: ints(device.Elsewhere, 0), Loss: device.Empty(d, tensor.F32, 1, 2), Part: device.Empty(d, tensor.F32, 2, 2)})
+	d.Classify(&device.Classifier{X: x, W: table, Targets: ints(device.Elsewhere, 0),
+		Loss: device.Empty(d, tensor.F32, 1, 2), Part: device.Empty(d, tensor.F32, 2, 2)})
 	if err := d.Sync(); err != nil {
 		t.Errorf("a target that another rank has: %v", err)
 	}
@@ -123,7 +130,9 @@ func TestFirstFault(t *testing.T) {
 // An instruction set that is not here is refused with those that are.
 func TestForcedNames(t *testing.T) {
 	t.Setenv("ANTIPHASE_SIMD", "sse9")
-	if err := Forced(); err == nil || !strings.HasPrefix(err.Error(), `ANTIPHASE_SIMD: there is no "sse9" here; there are `) || !strings.Contains(err.Error(), "generic") {
+	if err := Forced(); err == nil ||
+		!strings.HasPrefix(err.Error(), `ANTIPHASE_SIMD: there is no "sse9" here; there are `) ||
+		!strings.Contains(err.Error(), "generic") {
 		t.Errorf("%v", err)
 	}
 	for _, name := range []string{"", "generic"} {

@@ -62,7 +62,8 @@ func TestSlowCoresDoNotHoldUp(t *testing.T) {
 			sum[i], ideal[i], worst[i] = sum[i]+took, ideal[i]+best, max(worst[i], took/best)
 		}
 	}
-	t.Logf("over the best plan: %.2f, at worst %.2f; leaving the rest to others %.2f, at worst %.2f", sum[0]/ideal[0], worst[0], sum[1]/ideal[1], worst[1])
+	t.Logf("over the best plan: %.2f, at worst %.2f; leaving the rest to others %.2f, at worst %.2f", sum[0]/ideal[0],
+		worst[0], sum[1]/ideal[1], worst[1])
 	if sum[1]/ideal[1] > 1.05 || worst[1] > 1.35 {
 		t.Errorf("runs take %.2f times as long as the best plan, at worst %.2f times", sum[1]/ideal[1], worst[1])
 	}
@@ -107,8 +108,10 @@ func TestWhoYields(t *testing.T) {
 		left int
 		want bool // of worker 0
 	}{
-		{[]float64{4, 1}, 3, true}, {[]float64{4, 1}, 4, false}, {[]float64{4, 1, 1}, 6, true}, {[]float64{4, 1, 1}, 7, false},
-		{[]float64{4, 1, 2}, 4, true}, {[]float64{4, 1, 2}, 5, false}, {[]float64{1, 4, 4}, 0, false}, {[]float64{4}, 0, false},
+		{[]float64{4, 1}, 3, true}, {[]float64{4, 1}, 4, false}, {[]float64{4, 1, 1}, 6, true},
+		{[]float64{4, 1, 1}, 7, false},
+		{[]float64{4, 1, 2}, 4, true}, {[]float64{4, 1, 2}, 5, false}, {[]float64{1, 4, 4}, 0, false},
+		{[]float64{4}, 0, false},
 		{[]float64{1.5, 1, 1, 1}, 0, false}, {[]float64{1.6, 1, 1, 1}, 0, true}, {[]float64{4, 3, 3, 3}, 0, false},
 	} {
 		p := newPaces(len(c.slow), true)
@@ -153,7 +156,8 @@ func TestPacedCaller(t *testing.T) {
 		p.task = &c
 		p.shares.cut(5)
 		p.work(0)
-		if left, counted := p.shares.left(), p.paces.of[0].tiles; slow == 1 && (left != 0 || counted != 5) || slow > 1 && (left != 5 || counted != 0) {
+		if left, counted := p.shares.left(), p.paces.of[0].tiles; slow == 1 && (left != 0 || counted != 5) ||
+			slow > 1 && (left != 5 || counted != 0) {
 			t.Errorf("%g times as slow: %d tiles left, %d counted", slow, left, counted)
 		}
 		p.settle()

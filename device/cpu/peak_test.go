@@ -30,8 +30,10 @@ func TestPeak(t *testing.T) {
 // ceilings are the loops of the instructions that multiply float32 and bfloat16: sets that widen bfloat16 have those of
 // float32.
 var ceilings = map[string][2]string{
-	"amx": {"avx512 fp32", "amx bf16"}, "avx512bf16": {"avx512 fp32", "avx512 fp32"}, "avx512": {"avx512 fp32", "avx512 fp32"}, "avxvnni": {"avx2 fp32", "avx2 fp32"},
-	"avx2": {"avx2 fp32", "avx2 fp32"}, "neonbf16": {"neon fp32", "neon bf16"}, "neon": {"neon fp32", "neon fp32"}, "generic": {"go fp32", "go fp32"},
+	"amx": {"avx512 fp32", "amx bf16"}, "avx512bf16": {"avx512 fp32", "avx512 fp32"},
+	"avx512": {"avx512 fp32", "avx512 fp32"}, "avxvnni": {"avx2 fp32", "avx2 fp32"},
+	"avx2": {"avx2 fp32", "avx2 fp32"}, "neonbf16": {"neon fp32", "neon bf16"}, "neon": {"neon fp32", "neon fp32"},
+	"generic": {"go fp32", "go fp32"},
 }
 
 // Whatever implementation is in use, its ceiling is a loop of its own instructions.
@@ -51,7 +53,8 @@ func TestPeakOf(t *testing.T) {
 			if p == FP32 && !strings.HasSuffix(name, " fp32") {
 				t.Errorf("the ceiling of float32 with %s is %q", simd.Name(), name)
 			}
-			if set, _, _ := strings.Cut(name, " "); p == FP32 && simd.Name() != "amx" && simd.Name() != "avxvnni" && simd.Name() != "generic" && !strings.HasPrefix(simd.Name(), set) {
+			if set, _, _ := strings.Cut(name, " "); p == FP32 && simd.Name() != "amx" && simd.Name() != "avxvnni" &&
+				simd.Name() != "generic" && !strings.HasPrefix(simd.Name(), set) {
 				t.Errorf("the ceiling of %s is %q", simd.Name(), name)
 			}
 		}

@@ -3,8 +3,8 @@ package cpu
 import "testing"
 
 func TestModelIn(t *testing.T) {
-	const v1, n1, unknown = "CPU implementer\t: 0x41\nCPU part\t: 0xd40\n", "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n",
-		"CPU implementer\t: 0x61\nCPU part\t: 0x023\n"
+	const v1, n1, unknown = "CPU implementer\t: 0x41\nCPU part\t: 0xd40\n",
+		"CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "CPU implementer\t: 0x61\nCPU part\t: 0x023\n"
 	for info, want := range map[string]string{
 		"": "",
 		"processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Processor\nflags\t\t: fpu\n": "Intel(R) Xeon(R) Processor",

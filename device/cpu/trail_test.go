@@ -15,7 +15,8 @@ func TestTrail(t *testing.T) {
 		defer d.Close()
 		r := rand.New(rand.NewPCG(3, 3))
 		x, y := randomTensor(d, r, 1, 64), device.Empty(d, d.act, 1, 400)
-		weights := []tensor.Tensor{randomTensor(d, r, 400, 64), randomTensor(d, r, 400, 64), randomTensor(d, r, 400, 64)}
+		weights := []tensor.Tensor{randomTensor(d, r, 400, 64), randomTensor(d, r, 400, 64),
+			randomTensor(d, r, 400, 64)}
 		var seen [3][3]span
 		for step := range seen {
 			for i, w := range weights {
@@ -42,7 +43,8 @@ func TestTrail(t *testing.T) {
 			e.look(d.pool, worker)
 			whole := d.pool.ahead
 			from, to := shareOf(whole.n, worker, 2)
-			if begin, end := whole.at+uintptr(from*whole.size), whole.at+uintptr(to*whole.size); e.at != begin || e.end != end || e.end <= e.at {
+			if begin, end := whole.at+uintptr(from*whole.size), whole.at+uintptr(to*whole.size); e.at != begin ||
+				e.end != end || e.end <= e.at {
 				t.Errorf("%v: worker %d fetches %x … %x of %x … %x", p, worker, e.at, e.end, begin, end)
 			}
 		}

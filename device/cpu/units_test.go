@@ -22,10 +22,12 @@ func TestPrecisions(t *testing.T) {
 		p                    Precision
 		act, cache, products tensor.DType
 	}{
-		{"fp32", FP32, tensor.F32, tensor.F32, tensor.F32}, {"bf16", BF16, tensor.BF16, tensor.BF16, tensor.BF16}, {"int8", Int8, tensor.F32, tensor.BF16, tensor.BF16},
+		{"fp32", FP32, tensor.F32, tensor.F32, tensor.F32}, {"bf16", BF16, tensor.BF16, tensor.BF16, tensor.BF16},
+		{"int8", Int8, tensor.F32, tensor.BF16, tensor.BF16},
 	} {
 		d := New(Options{Threads: 1, Precision: c.p})
-		if got, want := d.Types(), (device.Types{Act: c.act, Stat: tensor.F32, Cache: c.cache, OddRows: true}); got != want || d.Products() != c.products || d.Precision() != c.p {
+		if got, want := d.Types(), (device.Types{Act: c.act, Stat: tensor.F32, Cache: c.cache,
+			OddRows: true}); got != want || d.Products() != c.products || d.Precision() != c.p {
 			t.Errorf("%s: %+v, products of %v", c.name, got, d.Products())
 		}
 		if p, err := ParsePrecision(c.name); err != nil || p != c.p || c.p.String() != c.name {
@@ -79,7 +81,8 @@ func TestIdentityOfBits(t *testing.T) {
 	if want := fmt.Sprintf("cpu: %d threads", runtime.GOMAXPROCS(0)); !strings.HasPrefix(d.Name(), want) {
 		t.Errorf("%q, want %s by default", d.Name(), want)
 	}
-	if m := d.Machine(); strings.TrimSpace(m) != m || m == "" || strings.ContainsAny(m, "\n\t") || strings.HasPrefix(m, ":") {
+	if m := d.Machine(); strings.TrimSpace(m) != m || m == "" || strings.ContainsAny(m, "\n\t") ||
+		strings.HasPrefix(m, ":") {
 		t.Errorf("machine %q", m)
 	}
 	if d.Spare() <= 0 {
@@ -106,7 +109,8 @@ func TestCopyAndAddOfEveryType(t *testing.T) {
 	const rows, cols, from, to = 3, 700, 5, 690
 	for _, a := range types {
 		for _, b := range types {
-			src, dst, sum := device.Empty(d, a, rows, cols), device.Empty(d, b, rows, cols), device.Empty(d, b, rows, cols)
+			src, dst, sum := device.Empty(d, a, rows, cols), device.Empty(d, b, rows, cols),
+				device.Empty(d, b, rows, cols)
 			x, y := make([]float64, rows*cols), make([]float64, rows*cols)
 			for i := range x {
 				x[i], y[i] = round(r.NormFloat64()*1e3, a), round(r.NormFloat64(), b)
@@ -124,8 +128,10 @@ func TestCopyAndAddOfEveryType(t *testing.T) {
 				if at := i % cols; at >= from && at < to {
 					c, s = round(x[i], b), round(x[i]+y[i], b)
 				}
-				if copied[i] != c || !(math.Abs(added[i]-s) <= math.Abs(s)*1e-6*map[tensor.DType]float64{tensor.F32: 1, tensor.F64: 1e-9, tensor.BF16: 1e4}[b]) {
-					t.Fatalf("%v to %v, element %d: copied %g, want %g; added %g, want %g", a, b, i, copied[i], c, added[i], s)
+				if copied[i] != c || !(math.Abs(added[i]-s) <= math.Abs(s)*1e-6*map[tensor.DType]float64{tensor.F32: 1,
+					tensor.F64: 1e-9, tensor.BF16: 1e4}[b]) {
+					t.Fatalf("%v to %v, element %d: copied %g, want %g; added %g, want %g", a, b, i, copied[i],
+						c, added[i], s)
 				}
 			}
 		}
@@ -199,7 +205,8 @@ func TestErrandIsBounded(t *testing.T) {
 	p := newPool(2)
 	defer p.close()
 	p.ahead, p.turns = span{at: 1 << 20, size: 300 << 10, n: 5}, 1
-	for worker, want := range [][2]uintptr{{1 << 20, 1<<20 + 512<<10}, {1<<20 + 2*300<<10, 1<<20 + 2*300<<10 + 512<<10}} {
+	for worker, want := range [][2]uintptr{{1 << 20, 1<<20 + 512<<10},
+		{1<<20 + 2*300<<10, 1<<20 + 2*300<<10 + 512<<10}} {
 		var e errand
 		e.look(p, worker)
 		if e.at != want[0] || e.end != want[1] {
@@ -229,15 +236,23 @@ func TestPagesOfEverySlot(t *testing.T) {
 		pos   []int32
 		good  bool
 	}{
-		{[]int32{0, 1, 2, 3}, []int32{0, 1}, []int32{31, 31}, true}, {[]int32{0, 1, 99, 3}, []int32{0, 1}, []int32{31, 31}, false}, {[]int32{0, 1, 2, -1}, []int32{0, 1}, []int32{31, 31}, false},
-		{[]int32{0, 1, 2, 99}, []int32{0, 1}, []int32{31, 15}, true}, {[]int32{0, 99, 2, 3}, []int32{1, 0}, []int32{31, 16}, false}, {[]int32{0, 1, 2, 3}, []int32{1, 2}, []int32{0, 0}, false},
-		{[]int32{0, 1, 2, 3}, []int32{0, -1}, []int32{0, 0}, false}, {[]int32{0, 1, 2, 3}, []int32{0, 0}, []int32{0, 32}, false}, {[]int32{0, 1, 2, 3}, []int32{0, 0}, []int32{-1, 0}, false},
+		{[]int32{0, 1, 2, 3}, []int32{0, 1}, []int32{31, 31}, true},
+		{[]int32{0, 1, 99, 3}, []int32{0, 1}, []int32{31, 31}, false},
+		{[]int32{0, 1, 2, -1}, []int32{0, 1}, []int32{31, 31}, false},
+		{[]int32{0, 1, 2, 99}, []int32{0, 1}, []int32{31, 15}, true},
+		{[]int32{0, 99, 2, 3}, []int32{1, 0}, []int32{31, 16}, false},
+		{[]int32{0, 1, 2, 3}, []int32{1, 2}, []int32{0, 0}, false},
+		{[]int32{0, 1, 2, 3}, []int32{0, -1}, []int32{0, 0}, false},
+		{[]int32{0, 1, 2, 3}, []int32{0, 0}, []int32{0, 32}, false},
+		{[]int32{0, 1, 2, 3}, []int32{0, 0}, []int32{-1, 0}, false},
 		{[]int32{0, 1, 99, 3}, []int32{0, 0, 1}, []int32{3, 31, 31}, false},
 	} {
-		cache := &device.Cache{K: device.Empty(d, d.Products(), 64, 32), V: device.Empty(d, d.Products(), 64, 32), Table: device.Empty(d, tensor.I32, 2, 2), PageSize: 16}
+		cache := &device.Cache{K: device.Empty(d, d.Products(), 64, 32), V: device.Empty(d, d.Products(), 64, 32),
+			Table: device.Empty(d, tensor.I32, 2, 2), PageSize: 16}
 		device.WriteI32(d, cache.Table, c.table)
 		n := len(c.slots)
-		d.AttentionCached(&device.Attn{AttnShape: s, Q: randomTensor(d, r, n, 32), Out: device.Empty(d, d.act, n, 32)}, cache, ints(c.slots...), ints(c.pos...))
+		d.AttentionCached(&device.Attn{AttnShape: s, Q: randomTensor(d, r, n, 32), Out: device.Empty(d, d.act, n, 32)},
+			cache, ints(c.slots...), ints(c.pos...))
 		if err := d.Sync(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c, err)
 		}

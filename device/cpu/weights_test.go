@@ -49,13 +49,17 @@ func writers(d *Device, r *rand.Rand, w, other tensor.Tensor) map[string]func() 
 	}
 	g := randomOf(d, tensor.F32, r, 1, w.Len())
 	all := map[string]func(){
-		"write":          func() { device.WriteFloats(d, w, f32(randomOf(d, tensor.F32, r, w.Rows, w.Cols))) },
-		"write of a row": func() { device.WriteFloats(d, w.RowRange(3, 4), f32(randomOf(d, tensor.F32, r, 1, w.Cols))) },
-		"copy":           func() { d.Copy(w, other) },
-		"add":            func() { d.Add(w, other) },
-		"product":        func() { d.MatMul(w, other, randomTensor(d, r, w.Cols, w.Cols), device.MatMul{}) },
+		"write": func() { device.WriteFloats(d, w, f32(randomOf(d, tensor.F32, r, w.Rows, w.Cols))) },
+		"write of a row": func() {
+			device.WriteFloats(d, w.RowRange(3, 4),
+				f32(randomOf(d, tensor.F32, r, 1, w.Cols)))
+		},
+		"copy":    func() { d.Copy(w, other) },
+		"add":     func() { d.Add(w, other) },
+		"product": func() { d.MatMul(w, other, randomTensor(d, r, w.Cols, w.Cols), device.MatMul{}) },
 		"adamw": func() {
-			d.AdamW(&device.AdamW{W: flat(w), Master: master, M: zero(), V: zero(), G: g, Rate: rate, GradSq: sq, Beta1: 0.9, Beta2: 0.9, Eps: 1e-8})
+			d.AdamW(&device.AdamW{W: flat(w), Master: master, M: zero(), V: zero(), G: g, Rate: rate, GradSq: sq,
+				Beta1: 0.9, Beta2: 0.9, Eps: 1e-8})
 		},
 		"sigmoid": func() { d.Sigmoid(w, other) },
 	}
@@ -81,7 +85,8 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 	}
 	s := device.AttnShape{B: 1, T: n, Heads: 4, Groups: 4, D: k / 4, DV: k / 4, Scale: 0.25}
 	attn := func(out tensor.Tensor) *device.Attn {
-		return &device.Attn{AttnShape: s, Out: out, LSE: device.Empty(d, tensor.F32, n, 4), Q: random(n, k), K: random(n, k), V: random(n, k)}
+		return &device.Attn{AttnShape: s, Out: out, LSE: device.Empty(d, tensor.F32, n, 4), Q: random(n, k),
+			K: random(n, k), V: random(n, k)}
 	}
 	backward := func(dq, dk, dv tensor.Tensor) {
 		a := attn(random(n, k))
@@ -90,7 +95,8 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 	}
 	diff := func(out, out2 tensor.Tensor) {
 		lam := randomOf(d, tensor.F32, r, 1, 1)
-		d.DiffAttention(&device.DiffAttn{AttnShape: s, Keys: 1, Q: random(n, 2*k), K: random(n, k), V: random(n, k), Lam: lam, Out: out, Out2: out2})
+		d.DiffAttention(&device.DiffAttn{AttnShape: s, Keys: 1, Q: random(n, 2*k), K: random(n, k), V: random(n, k),
+			Lam: lam, Out: out, Out2: out2})
 	}
 	targets := device.Empty(d, tensor.I32, 1, n)
 	for name, write := range map[string]func(){
@@ -107,7 +113,8 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 		"swiglu backward": func() { d.SwiGLUBackward(w, random(n, k/2), random(n, k/2), random(n, k)) },
 		"heads apart":     func() { d.SubtractHeads(w, random(n, 2*k), randomOf(d, tensor.F32, r, n, 4), 4) },
 		"heads apart backward": func() {
-			d.SubtractHeadsBackward(w, device.Empty(d, tensor.F32, n, 4), random(n, k/2), random(n, k), randomOf(d, tensor.F32, r, n, 4), 4)
+			d.SubtractHeadsBackward(w, device.Empty(d, tensor.F32, n, 4), random(n, k/2), random(n, k),
+				randomOf(d, tensor.F32, r, n, 4), 4)
 		},
 		"sigmoid backward": func() { d.SigmoidBackward(w, other, random(n, k)) },
 		"attention":        func() { d.Attention(attn(w)) },
@@ -126,7 +133,8 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 			d.Wrote(w)
 		},
 		"classifier's rows": func() {
-			d.Classify(&device.Classifier{X: other, W: random(9, k), Targets: targets, Loss: device.Empty(d, tensor.F32, 1, n), DX: w, DW: device.Empty(d, tensor.F32, 9, k), Scale: 1})
+			d.Classify(&device.Classifier{X: other, W: random(9, k), Targets: targets,
+				Loss: device.Empty(d, tensor.F32, 1, n), DX: w, DW: device.Empty(d, tensor.F32, 9, k), Scale: 1})
 		},
 	} {
 		all[name] = write

@@ -145,10 +145,12 @@ func TestAheadFault(t *testing.T) {
 	tokens := 0
 	run := func() error {
 		tokens = 0
-		return e.Generate(context.Background(), []infer.Request{{IDs: []int32{1, 2}, Sampling: infer.Sampling{MaxTokens: 20}}}, func(_ int, ev infer.Event) bool {
-			tokens += min(1, int(ev.ID)+1)
-			return true
-		})
+		return e.Generate(context.Background(),
+			[]infer.Request{{IDs: []int32{1, 2}, Sampling: infer.Sampling{MaxTokens: 20}}},
+			func(_ int, ev infer.Event) bool {
+				tokens += min(1, int(ev.ID)+1)
+				return true
+			})
 	}
 	if err := run(); !errors.Is(err, gone) || tokens != 7 || !strings.Contains(fmt.Sprint(err), "step 7:") { // a prompt, a step before the recording, five graphs
 		t.Errorf("after %d tokens: %v", tokens, err)
@@ -158,7 +160,8 @@ func TestAheadFault(t *testing.T) {
 	x := ints(d, 1)
 	f.Start(x)
 	copy(d.told, []byte{3, 0, 0, 0, 9, 0, 0, 0, 8})
-	if err := f.Wait(make([]byte, 4)); err == nil || err.Error() != "cuda: Rope: position 9 outside a table of 8" || d.told[0] != 0 {
+	if err := f.Wait(make([]byte, 4)); err == nil || err.Error() != "cuda: Rope: position 9 outside a table of 8" ||
+		d.told[0] != 0 {
 		t.Errorf("a kernel's report came as %v", err)
 	}
 }

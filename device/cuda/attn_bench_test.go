@@ -15,7 +15,8 @@ import (
 func BenchmarkAttention(b *testing.B) {
 	const tokens = 32768
 	d := gpu(b, nil)
-	for _, s := range []struct{ width, head, t int }{{2048, 128, 2048}, {2048, 128, 8192}, {2048, 128, 32768}, {768, 64, 2048}, {768, 64, 8192}} {
+	for _, s := range []struct{ width, head, t int }{{2048, 128, 2048}, {2048, 128, 8192}, {2048, 128, 32768},
+		{768, 64, 2048}, {768, 64, 8192}} {
 		heads := s.width / s.head
 		for _, k := range []struct {
 			name  string
@@ -67,7 +68,8 @@ func spread(b testing.TB, d *Device, rows, cols int) tensor.Tensor {
 func benchCall(b testing.TB, d *Device, s attnShape, batch, t, heads int) *attnCall {
 	n := batch * t
 	c := &attnCall{maps: s.maps, keys: s.keys}
-	c.AttnShape = device.AttnShape{B: batch, T: t, Heads: heads, Groups: heads, D: s.d, DV: s.dv, Scale: 1 / math.Sqrt(float64(s.d))}
+	c.AttnShape = device.AttnShape{B: batch, T: t, Heads: heads, Groups: heads, D: s.d, DV: s.dv,
+		Scale: 1 / math.Sqrt(float64(s.d))}
 	c.q, c.k, c.v = spread(b, d, n, heads*s.maps*s.d), spread(b, d, n, heads*s.keys*s.d), spread(b, d, n, heads*s.dv)
 	c.out, c.lse, c.dout = act(d, n, heads*s.dv), stat(d, n, heads*s.maps), spread(b, d, n, heads*s.dv)
 	c.dq, c.dk, c.dv = act(d, n, heads*s.maps*s.d), act(d, n, heads*s.keys*s.d), act(d, n, heads*s.dv)
@@ -75,7 +77,8 @@ func benchCall(b testing.TB, d *Device, s attnShape, batch, t, heads int) *attnC
 		c.lam, c.out2, c.dlam = fill(d, stat(d, 1, 1), 1, 0.5, 0), act(d, n, heads*s.dv), stat(d, n, heads)
 	}
 	if s.keys == 2 {
-		c.norm, c.raw, c.rstd = device.HeadNorm{On: true, Eps: 1e-5, Scale: 0.2}, act(d, n, heads*s.dv), stat(d, n, heads)
+		c.norm, c.raw, c.rstd = device.HeadNorm{On: true, Eps: 1e-5, Scale: 0.2}, act(d, n, heads*s.dv),
+			stat(d, n, heads)
 	}
 	return c
 }
@@ -99,11 +102,13 @@ func BenchmarkCached(b *testing.B) {
 		where, last := ints(d, rows), ints(d, rows)
 		device.WriteI32(d, where, slot)
 		device.WriteI32(d, last, pos)
-		a := &device.DiffAttn{AttnShape: device.AttnShape{Heads: heads, Groups: heads, D: head, DV: 2 * head, Scale: 0.1}, Keys: 2,
-			Norm: device.HeadNorm{On: true, Eps: 1e-5, Scale: 0.2}, Q: spread(b, d, rows, heads*2*head),
+		a := &device.DiffAttn{AttnShape: device.AttnShape{Heads: heads, Groups: heads, D: head, DV: 2 * head,
+			Scale: 0.1}, Keys: 2, Norm: device.HeadNorm{On: true, Eps: 1e-5, Scale: 0.2},
+			Q:   spread(b, d, rows, heads*2*head),
 			Lam: fill(d, stat(d, 1, 1), 1, 0.5, 0), Out: act(d, rows, heads*2*head)}
 		b.Run(fmt.Sprintf("830m/batch%d", rows), func(b *testing.B) {
-			report(b, d, 0, float64(rows*context*heads*4*head*2), func() { d.DiffAttentionCached(a, cache, where, last) })
+			report(b, d, 0, float64(rows*context*heads*4*head*2),
+				func() { d.DiffAttentionCached(a, cache, where, last) })
 		})
 		for _, x := range []tensor.Tensor{cache.K, cache.V, cache.Table} {
 			d.Free(x.Buf)

@@ -21,7 +21,8 @@ func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int
 		pages, longest = max(pages, ceil(c[1]+c[2], page)), max(longest, c[1])
 	}
 	cache := device.Cache{PageSize: page, Table: ints2(d, len(chunks), pages),
-		K: fill(d, act(d, len(chunks)*pages*page, groups*s.keys*s.d), 1, 0, 1), V: fill(d, act(d, len(chunks)*pages*page, groups*s.dv), 2, 0, 1)}
+		K: fill(d, act(d, len(chunks)*pages*page, groups*s.keys*s.d), 1, 0, 1),
+		V: fill(d, act(d, len(chunks)*pages*page, groups*s.dv), 2, 0, 1)}
 	order := rand.New(rand.NewPCG(3, 4)).Perm(len(chunks) * pages)
 	table, list, slot, pos := make([]int32, len(order)), []int32{}, make([]int32, n), make([]int32, n)
 	for i, p := range order {
@@ -37,8 +38,9 @@ func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int
 		at += c[1]
 	}
 	device.WriteI32(d, cache.Table, table)
-	call := attnCall{AttnShape: device.AttnShape{B: n, T: 1, Heads: heads, Groups: groups, D: s.d, DV: s.dv, Scale: 1 / math.Sqrt(float64(s.d))},
-		maps: s.maps, keys: s.keys, q: fill(d, act(d, n, heads*s.maps*s.d), 5, 0, 1), out: act(d, n, heads*s.dv), weight: true,
+	call := attnCall{AttnShape: device.AttnShape{B: n, T: 1, Heads: heads, Groups: groups, D: s.d, DV: s.dv,
+		Scale: 1 / math.Sqrt(float64(s.d))}, maps: s.maps, keys: s.keys,
+		q: fill(d, act(d, n, heads*s.maps*s.d), 5, 0, 1), out: act(d, n, heads*s.dv), weight: true,
 		norm: device.HeadNorm{On: true, Weight: fill(d, act(d, 1, s.dv), 6, 1, 0.3), Eps: 1e-5, Scale: 0.8}}
 	if s.maps == 2 {
 		call.lam, call.eachLam = fill(d, stat(d, n, heads), 7, 0.5, 0.1), true
@@ -74,10 +76,12 @@ func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int
 			diff, norm = diff+(g-w)*(g-w), norm+w*w
 		}
 		if !(diff <= 1e-4*norm) {
-			t.Fatalf("%+v over pages of %d: row %d (chunk row %v) is off by %g of %g", s, page, r, in[r], math.Sqrt(diff), math.Sqrt(norm))
+			t.Fatalf("%+v over pages of %d: row %d (chunk row %v) is off by %g of %g", s, page, r, in[r],
+				math.Sqrt(diff), math.Sqrt(norm))
 		}
 	}
-	for _, x := range []tensor.Tensor{cache.K, cache.V, cache.Table, call.q, call.out, call.lam, call.norm.Weight, slots, positions, chunkList} {
+	for _, x := range []tensor.Tensor{cache.K, cache.V, cache.Table, call.q, call.out, call.lam, call.norm.Weight,
+		slots, positions, chunkList} {
 		if x.Ok() {
 			d.Free(x.Buf)
 		}

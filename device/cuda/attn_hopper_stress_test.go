@@ -38,7 +38,8 @@ func TestHopperStress(t *testing.T) {
 						d.forwardHopper(c, s, &hopperKernels{tile: k.tile, forward: hopperShapes[s].forward}) // fills the argument
 						k.self = d.kept(t, structBytes(&d.forward))
 					}
-					repeat(t, d, n, func() { d.forwardHopper(c, s, &k) }, func() []byte { return read(d, c.out, c.lse) })
+					repeat(t, d, n, func() { d.forwardHopper(c, s, &k) },
+						func() []byte { return read(d, c.out, c.lse) })
 				})
 				t.Run("backward_"+name, func(t *testing.T) {
 					k := k
@@ -48,7 +49,8 @@ func TestHopperStress(t *testing.T) {
 						d.backwardHopper(c, s, &table)
 						k.self = d.kept(t, structBytes(&d.backward))
 					}
-					repeat(t, d, n, func() { d.backwardHopper(c, s, &k) }, func() []byte { return read(d, c.dq, c.dk, c.dv) })
+					repeat(t, d, n, func() { d.backwardHopper(c, s, &k) },
+						func() []byte { return read(d, c.dq, c.dk, c.dv) })
 				})
 			}
 		})
@@ -58,11 +60,13 @@ func TestHopperStress(t *testing.T) {
 // suspects are the table's kernels, and the same without one of the things that a rare fault might come from, see hopper.cuh.
 func (s attnShape) suspects() map[string]hopperKernels {
 	all := map[string]hopperKernels{"table": hopperShapes[s]}
-	for name, option := range map[string]string{"prefetch": "-DPREFETCH=0", "registers": "-DREDISTRIBUTE=0", "indirect": "-DINDIRECT=1"} {
+	for name, option := range map[string]string{"prefetch": "-DPREFETCH=0", "registers": "-DREDISTRIBUTE=0",
+		"indirect": "-DINDIRECT=1"} {
 		k := hopperShapes[s]
 		back := append(k.back.options(s), option)
 		k.forward = hopperOf("attn_hopper_forward", "attn_hopper_forward", append(k.tile.options(s, false), option)...)
-		k.backward, k.queries = hopperOf("attn_hopper_backward", "attn_hopper_backward", back...), hopperOf("attn_hopper_backward", "attn_hopper_queries", back...)
+		k.backward, k.queries = hopperOf("attn_hopper_backward", "attn_hopper_backward", back...),
+			hopperOf("attn_hopper_backward", "attn_hopper_queries", back...)
 		all[name] = k
 	}
 	return all

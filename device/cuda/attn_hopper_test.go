@@ -61,7 +61,8 @@ func TestHopperShapes(t *testing.T) {
 			t.Errorf("%+v: backward keeps %d sums in a thread", s, sums)
 		}
 		if entry := 65536 / f.threads() &^ 7; f.producer+f.groups*f.consumer > (1+f.groups)*entry {
-			t.Errorf("%+v: forward redistributes more than the %d registers that each of %d threads begins with", s, entry, f.threads())
+			t.Errorf("%+v: forward redistributes more than the %d registers that each of %d threads begins with", s,
+				entry, f.threads())
 		}
 	}
 }
@@ -96,7 +97,8 @@ func TestHopperLaunches(t *testing.T) {
 		{"V2, wide heads", func(d *Device) {
 			a, g := diffOn(d, 2, 8192, 8, 8, 128, 128, 1)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"attention_prepare 1024,1,1 × 256 + 0", "attn_hopper_backward 132,1,1 × 384 + 232056", "attn_hopper_queries 128,8,2 × 256 + 0"}},
+		}, []string{"attention_prepare 1024,1,1 × 256 + 0", "attn_hopper_backward 132,1,1 × 384 + 232056",
+			"attn_hopper_queries 128,8,2 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
 		d.wgmma = true

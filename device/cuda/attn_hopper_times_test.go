@@ -83,7 +83,8 @@ func (t hopperBackward) String() string {
 	if t.adds != ordered {
 		return []string{"no adds", "unordered"}[t.adds]
 	}
-	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO, fill %v, loop %v, held %v, skip %v", t.queries, t.rounds, t.copied, t.buffers, t.outs, t.fill, t.loop, t.held, t.skip)
+	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO, fill %v, loop %v, held %v, skip %v", t.queries,
+		t.rounds, t.copied, t.buffers, t.outs, t.fill, t.loop, t.held, t.skip)
 }
 
 // TestHopperTimes times the variants of a shape and the tiled kernels in turns: a line for each has the medians of all

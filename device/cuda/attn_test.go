@@ -13,7 +13,8 @@ import (
 func attnOn(d *Device, b, t, h, g, dd, dv, extra int, norm bool) (*device.Attn, *device.AttnGrad) {
 	n := b * t
 	a := &device.Attn{AttnShape: device.AttnShape{B: b, T: t, Heads: h, Groups: g, D: dd, DV: dv, Scale: 0.1},
-		Q: on(d, tensor.BF16, n, h*dd, h*dd+extra), K: act(d, n, g*dd), V: act(d, n, g*dv), Out: act(d, n, h*dv), LSE: stat(d, n, h)}
+		Q: on(d, tensor.BF16, n, h*dd, h*dd+extra), K: act(d, n, g*dd), V: act(d, n, g*dv), Out: act(d, n, h*dv),
+		LSE: stat(d, n, h)}
 	gr := &device.AttnGrad{DOut: act(d, n, h*dv), DQ: act(d, n, h*dd), DK: act(d, n, g*dd), DV: act(d, n, g*dv)}
 	if norm {
 		a.Norm = device.HeadNorm{On: true, Weight: act(d, 1, dv), Eps: 1e-5, Scale: 1}
@@ -25,21 +26,27 @@ func attnOn(d *Device, b, t, h, g, dd, dv, extra int, norm bool) (*device.Attn, 
 // diffOn is attnOn for DIFF.
 func diffOn(d *Device, b, t, h, g, dd, dv, keys int) (*device.DiffAttn, *device.DiffAttnGrad) {
 	n := b * t
-	a := &device.DiffAttn{AttnShape: device.AttnShape{B: b, T: t, Heads: h, Groups: g, D: dd, DV: dv, Scale: 0.1}, Keys: keys,
-		Q: act(d, n, 2*h*dd), K: act(d, n, g*keys*dd), V: act(d, n, g*dv), Lam: stat(d, 1, 1),
+	a := &device.DiffAttn{AttnShape: device.AttnShape{B: b, T: t, Heads: h, Groups: g, D: dd, DV: dv, Scale: 0.1},
+		Keys: keys, Q: act(d, n, 2*h*dd), K: act(d, n, g*keys*dd), V: act(d, n, g*dv), Lam: stat(d, 1, 1),
 		Out: act(d, n, h*dv), Out2: act(d, n, h*dv), LSE: stat(d, n, 2*h)}
-	return a, &device.DiffAttnGrad{DOut: act(d, n, h*dv), DQ: act(d, n, 2*h*dd), DK: act(d, n, g*keys*dd), DV: act(d, n, g*dv), DLam: stat(d, n, h)}
+	return a, &device.DiffAttnGrad{DOut: act(d, n, h*dv), DQ: act(d, n, 2*h*dd), DK: act(d, n, g*keys*dd),
+		DV: act(d, n, g*dv), DLam: stat(d, n, h)}
 }
 
 // TestAttnLaunches checks the attention ops against their geometry, as TestLaunches does the others.
 func TestAttnLaunches(t *testing.T) {
 	cached := func(d *Device, rows, pages int) (*device.Cache, tensor.Tensor, tensor.Tensor) {
-		return &device.Cache{K: act(d, 16*pages, 2*2*64), V: act(d, 16*pages, 2*128), Table: on(d, tensor.I32, 4, pages, pages), PageSize: 16}, ints(d, rows), ints(d, rows)
+		return &device.Cache{K: act(d, 16*pages, 2*2*64), V: act(d, 16*pages, 2*128),
+			Table: on(d, tensor.I32, 4, pages, pages), PageSize: 16}, ints(d, rows), ints(d, rows)
 	}
 	for _, c := range []launchCase{
 		{"attention", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, false); d.Attention(a) },
 			[]string{"attention_forward 8,16,2 × 128 + 98304"}},
-		{"attention on odd rows", func(d *Device) { a, _ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false); d.Attention(a) },
+		{"attention on odd rows", func(d *Device) {
+			a,
+				_ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false)
+			d.Attention(a)
+		},
 			[]string{"attention_general_forward 200,1,1 × 128 + 0"}},
 		{"attention of another width", func(d *Device) {
 			a, g := attnOn(d, 1, 10, 4, 2, 40, 40, 0, false)
@@ -47,10 +54,17 @@ func TestAttnLaunches(t *testing.T) {
 			d.AttentionBackward(a, g)
 		}, []string{"attention_general_forward 10,1,1 × 128 + 0", "attention_prepare 1,1,1 × 256 + 0",
 			"attention_general_queries 10,1,1 × 128 + 0", "attention_general_keys 5,1,1 × 128 + 0"}},
-		{"attention backward", func(d *Device) { a, g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true); d.AttentionBackward(a, g) },
-			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0", "attention_backward 64,1,1 × 256 + 164864", "attention_queries 16,16,2 × 256 + 0"}},
-		{"attention backward of narrow heads", func(d *Device) { a, g := attnOn(d, 1, 1000, 2, 2, 64, 64, 0, false); d.AttentionBackward(a, g) },
-			[]string{"attention_prepare 16,1,1 × 256 + 0", "attention_backward 16,1,1 × 128 + 82944", "attention_queries 16,2,1 × 128 + 0"}},
+		{"attention backward", func(d *Device) {
+			a,
+				g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true)
+			d.AttentionBackward(a, g)
+		},
+			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
+				"attention_backward 64,1,1 × 256 + 164864", "attention_queries 16,16,2 × 256 + 0"}},
+		{"attention backward of narrow heads",
+			func(d *Device) { a, g := attnOn(d, 1, 1000, 2, 2, 64, 64, 0, false); d.AttentionBackward(a, g) },
+			[]string{"attention_prepare 16,1,1 × 256 + 0", "attention_backward 16,1,1 × 128 + 82944",
+				"attention_queries 16,2,1 × 128 + 0"}},
 		{"diffattention V1", func(d *Device) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
@@ -73,7 +87,8 @@ func TestAttnLaunches(t *testing.T) {
 			d.CacheWrite(cache, act(d, 5, 256), act(d, 5, 256), slot, pos)
 		}, []string{"cache_write 5,1,1 × 128 + 0"}},
 		{"probs", func(d *Device) {
-			d.AttentionProbs(stat(d, 7, 50), act(d, 100, 128), act(d, 100, 64), device.Probs{T: 50, D: 64, Seq: 1, Row: 3, QHead: 1, Scale: 1})
+			d.AttentionProbs(stat(d, 7, 50), act(d, 100, 128), act(d, 100, 64),
+				device.Probs{T: 50, D: 64, Seq: 1, Row: 3, QHead: 1, Scale: 1})
 		}, []string{"attention_probs 7,1,1 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
@@ -129,12 +144,14 @@ func TestCachedPieces(t *testing.T) {
 	d, drv := fakeDevice(t)
 	rows, pages := 5000, 512
 	a, _ := diffOn(d, 1, rows, 4, 2, 64, 128, 2)
-	cache := &device.Cache{K: act(d, 64*pages, 256), V: act(d, 64*pages, 256), Table: on(d, tensor.I32, 1, pages, pages), PageSize: 64}
+	cache := &device.Cache{K: act(d, 64*pages, 256), V: act(d, 64*pages, 256),
+		Table: on(d, tensor.I32, 1, pages, pages), PageSize: 64}
 	d.DiffAttentionCached(a, cache, ints(d, rows), ints(d, rows))
 	done := 0
 	for i := 0; i < len(drv.Launches); i += 2 {
 		split, join := drv.Launches[i], drv.Launches[i+1]
-		if split.Args[0] != ptr(a.Q)+uint64(done*a.Q.Ld*2) || join.Args[5] != ptr(a.Out)+uint64(done*a.Out.Ld*2) || split.Grid.Z != join.Grid.Y {
+		if split.Args[0] != ptr(a.Q)+uint64(done*a.Q.Ld*2) || join.Args[5] != ptr(a.Out)+uint64(done*a.Out.Ld*2) ||
+			split.Grid.Z != join.Grid.Y {
 			t.Errorf("piece %d does not begin at row %d", i/2, done)
 		}
 		done += split.Grid.Z

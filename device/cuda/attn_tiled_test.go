@@ -32,7 +32,8 @@ func fill(d *Device, x tensor.Tensor, seed uint64, mean, deviation float64) tens
 func newTiledCase(d *Device, s attnShape, b, t, extra int) *tiledCase {
 	n, h, g := b*t, 4, 2
 	c := &tiledCase{d: d}
-	c.AttnShape = device.AttnShape{B: b, T: t, Heads: h, Groups: g, D: s.d, DV: s.dv, Scale: 1 / math.Sqrt(float64(s.d))}
+	c.AttnShape = device.AttnShape{B: b, T: t, Heads: h, Groups: g, D: s.d, DV: s.dv,
+		Scale: 1 / math.Sqrt(float64(s.d))}
 	c.maps, c.keys, c.weight = s.maps, s.keys, true
 	c.norm = device.HeadNorm{On: true, Weight: fill(d, act(d, 1, s.dv), 1, 1, 0.3), Eps: 1e-5, Scale: 0.8}
 	qw := h * s.maps * s.d
@@ -61,7 +62,8 @@ func newTiledCase(d *Device, s attnShape, b, t, extra int) *tiledCase {
 
 // results are forward's and backward's outputs by name.
 func (c *tiledCase) results() map[string]tensor.Tensor {
-	all := map[string]tensor.Tensor{"out": c.out, "raw": c.raw, "lse": c.lse, "rstd": c.rstd, "dq": c.dq, "dk": c.dk, "dv": c.dv, "dnorm": c.dnorm}
+	all := map[string]tensor.Tensor{"out": c.out, "raw": c.raw, "lse": c.lse, "rstd": c.rstd, "dq": c.dq, "dk": c.dk,
+		"dv": c.dv, "dnorm": c.dnorm}
 	if c.maps == 2 {
 		all["out2"], all["dlam"] = c.out2, c.dlam
 	}

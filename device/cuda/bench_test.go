@@ -64,7 +64,10 @@ func BenchmarkProducts(b *testing.B) {
 		b.Run(s.name+"/forward", func(b *testing.B) {
 			report(b, d, flops, 0, func() { d.MatMul(y, x, w, device.MatMul{TransB: true}) })
 		})
-		b.Run(s.name+"/dx", func(b *testing.B) { report(b, d, flops, 0, func() { d.MatMul(x, y, w, device.MatMul{}) }) })
+		b.Run(s.name+"/dx", func(b *testing.B) {
+			report(b, d, flops, 0,
+				func() { d.MatMul(x, y, w, device.MatMul{}) })
+		})
 		b.Run(s.name+"/dw", func(b *testing.B) {
 			report(b, d, flops, 0, func() { d.MatMul(dw, y, x, device.MatMul{TransA: true, Accumulate: true}) })
 		})
@@ -84,7 +87,8 @@ func BenchmarkProducts(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	d := gpu(b, nil)
 	for _, s := range sizes {
-		x, dy, dx := noise(b, d, tensor.BF16, s.n, s.c), noise(b, d, tensor.BF16, s.n, s.c), noise(b, d, tensor.BF16, s.n, s.c)
+		x, dy, dx := noise(b, d, tensor.BF16, s.n, s.c), noise(b, d, tensor.BF16, s.n, s.c),
+			noise(b, d, tensor.BF16, s.n, s.c)
 		w, dw, rstd := noise(b, d, tensor.BF16, 1, s.c), stat(d, 1, s.c), stat(d, 1, s.n)
 		gu, h := noise(b, d, tensor.BF16, s.n, 2*s.f), noise(b, d, tensor.BF16, s.n, s.f)
 		one, inner := float64(2*s.n*s.c), float64(2*s.n*s.f)
@@ -111,8 +115,9 @@ func BenchmarkMemory(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	d := gpu(b, nil)
 	n := 160 << 20
-	a := &device.AdamW{W: act(d, 1, n), Master: on(d, tensor.I16, 1, n, n), M: stat(d, 1, n), V: stat(d, 1, n), G: noise(b, d, tensor.F32, 1, n),
-		Rate: stat(d, 1, 3), GradSq: stat(d, 1, 1), Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, MaxNorm: 1}
+	a := &device.AdamW{W: act(d, 1, n), Master: on(d, tensor.I16, 1, n, n), M: stat(d, 1, n), V: stat(d, 1, n),
+		G: noise(b, d, tensor.F32, 1, n), Rate: stat(d, 1, 3), GradSq: stat(d, 1, 1), Beta1: 0.9, Beta2: 0.95,
+		Eps: 1e-8, MaxNorm: 1}
 	device.WriteFloats(d, a.Rate, []float32{1e-3, 0.1, 0.05})
 	b.Run("adamw", func(b *testing.B) { report(b, d, 0, 28*float64(n), func() { d.AdamW(a) }) })
 	b.Run("sumsquares", func(b *testing.B) { report(b, d, 0, 4*float64(n), func() { d.SumSquares(a.GradSq, a.G) }) })
@@ -120,8 +125,9 @@ func BenchmarkUpdate(b *testing.B) {
 		d.Free(t.Buf)
 	}
 	rows, vocab, c := 32768, 32000, 768
-	cl := &device.Classifier{X: noise(b, d, tensor.BF16, rows, c), W: noise(b, d, tensor.BF16, vocab, c), Targets: ints(d, rows), Loss: stat(d, 1, rows),
-		DX: act(d, rows, c), DW: stat(d, vocab, c), Scale: 1 / float64(rows)}
+	cl := &device.Classifier{X: noise(b, d, tensor.BF16, rows, c), W: noise(b, d, tensor.BF16, vocab, c),
+		Targets: ints(d, rows), Loss: stat(d, 1, rows), DX: act(d, rows, c), DW: stat(d, vocab, c),
+		Scale: 1 / float64(rows)}
 	b.Run("classify", func(b *testing.B) {
 		report(b, d, 6*float64(rows)*float64(vocab)*float64(c), 0, func() { d.Classify(cl) })
 	})

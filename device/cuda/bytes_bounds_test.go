@@ -80,8 +80,9 @@ type byteCall struct {
 func newByteCall(d *Device, dim, dv int) *byteCall {
 	d.types.Cache = tensor.I8
 	kw, vw := device.CacheCols(tensor.I8, 2, dim), device.CacheCols(tensor.I8, 2, dv)
-	b := &byteCall{qkv: act(d, 3, 6*dim+2*dv), heads: 6, dim: dim, cache: &device.Cache{K: on(d, tensor.I8, 64, kw, kw), V: on(d, tensor.I8, 64, vw, vw),
-		Table: on(d, tensor.I32, 4, 1, 1), PageSize: 16, KHeads: 2, VHeads: 2, D: dim, DV: dv}}
+	b := &byteCall{qkv: act(d, 3, 6*dim+2*dv), heads: 6, dim: dim,
+		cache: &device.Cache{K: on(d, tensor.I8, 64, kw, kw), V: on(d, tensor.I8, 64, vw, vw),
+			Table: on(d, tensor.I32, 4, 1, 1), PageSize: 16, KHeads: 2, VHeads: 2, D: dim, DV: dv}}
 	b.k, b.v = b.qkv.Columns(4*dim, 6*dim), b.qkv.Columns(6*dim, 6*dim+2*dv)
 	return b
 }
@@ -94,14 +95,18 @@ func TestBytesTogether(t *testing.T) {
 		change  func(d *Device, b *byteCall)
 		one     bool
 	}{
-		"together": {dim: 64, dv: 64, one: true}, "the widest": {dim: 128, dv: 256, one: true}, "wider heads": {dim: 144, dv: 64}, "wider values": {dim: 64, dv: 264},
-		"odd values":               {dim: 64, dv: 60},
-		"heads of another width":   {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.heads, b.dim = 12, 32 }},
-		"values that lie askew":    {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.v = off(d, 3, 128) }},
-		"values elsewhere":         {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.v = act(d, 3, 128) }, one: true},
-		"keys elsewhere":           {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.k = act(d, 3, 128) }},
-		"a cache that lies askew":  {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.cache.V.Off += 8; b.cache.V.Rows--; b.cache.K.Rows-- }},
-		"a cache in the same rows": {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.cache.K.Buf = b.qkv.Buf }},
+		"together": {dim: 64, dv: 64, one: true}, "the widest": {dim: 128, dv: 256, one: true},
+		"wider heads": {dim: 144, dv: 64}, "wider values": {dim: 64, dv: 264},
+		"odd values":             {dim: 64, dv: 60},
+		"heads of another width": {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.heads, b.dim = 12, 32 }},
+		"values that lie askew":  {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.v = off(d, 3, 128) }},
+		"values elsewhere": {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.v = act(d, 3, 128) },
+			one: true},
+		"keys elsewhere": {dim: 64, dv: 64, change: func(d *Device, b *byteCall) { b.k = act(d, 3, 128) }},
+		"a cache that lies askew": {dim: 64, dv: 64,
+			change: func(d *Device, b *byteCall) { b.cache.V.Off += 8; b.cache.V.Rows--; b.cache.K.Rows-- }},
+		"a cache in the same rows": {dim: 64, dv: 64,
+			change: func(d *Device, b *byteCall) { b.cache.K.Buf = b.qkv.Buf }},
 	} {
 		got := launched(t, func(d *Device) {
 			b := newByteCall(d, c.dim, c.dv)
@@ -129,7 +134,8 @@ func TestBytesTogether(t *testing.T) {
 		d.CacheWrite(b.cache, b.k, b.v, at, at)
 		d.CacheWrite(b.cache, b.k, b.v, at, at)
 	})
-	if want := []string{"cache_write_bytes", "matmul_rows8_short", "rope_bytes_half", "cache_write_bytes"}; !slices.Equal(got, want) {
+	if want := []string{"cache_write_bytes", "matmul_rows8_short", "rope_bytes_half",
+		"cache_write_bytes"}; !slices.Equal(got, want) {
 		t.Errorf("launched %v, want %v", got, want)
 	}
 }

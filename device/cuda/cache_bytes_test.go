@@ -90,8 +90,8 @@ func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
 	last := []int32{int32(context) - 1, int32(context) / 2, 0}
 	device.WriteI32(d, where.Columns(0, 3), []int32{1, 0, 1})
 	device.WriteI32(d, at.Columns(0, 3), last)
-	call := attnCall{AttnShape: device.AttnShape{B: 3, T: 1, Heads: heads, Groups: groups, D: s.d, DV: s.dv, Scale: scale},
-		maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true, out: act(d, 3, heads*s.dv)}
+	call := attnCall{AttnShape: device.AttnShape{B: 3, T: 1, Heads: heads, Groups: groups, D: s.d, DV: s.dv,
+		Scale: scale}, maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true, out: act(d, 3, heads*s.dv)}
 	d.attendCached(&call, c, where.Columns(0, 3), at.Columns(0, 3))
 	want := make([]float64, 3*heads*s.dv)
 	hq, hl := floats(d, q), floats(d, lam)
@@ -105,7 +105,8 @@ func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
 					qr[e] = float64(hq[(r*heads+h)*s.maps*s.d+m*s.d+e])
 				}
 				from := first*kh*s.d + (g*s.keys+min(m, s.keys-1))*s.d
-				o := softmaxRow(qr, wantK[from:], wantV[first*groups*s.dv+g*s.dv:], kh*s.d, groups*s.dv, s.dv, int(last[r])+1, scale)
+				o := softmaxRow(qr, wantK[from:], wantV[first*groups*s.dv+g*s.dv:], kh*s.d, groups*s.dv, s.dv,
+					int(last[r])+1, scale)
 				f := 1.0
 				if m == 1 {
 					f = -float64(hl[r*heads+h])
@@ -160,7 +161,8 @@ func near(t *testing.T, d *Device, what string, x tensor.Tensor, want []float64,
 
 // byteShapes are those with kernels of their own and some that go through the general ones.
 func byteShapes() []attnShape {
-	return []attnShape{{2, 2, 32, 64}, {1, 1, 64, 64}, {2, 2, 64, 128}, {2, 2, 96, 192}, {2, 1, 128, 128}, {2, 2, 128, 256}, {1, 1, 72, 40}}
+	return []attnShape{{2, 2, 32, 64}, {1, 1, 64, 64}, {2, 2, 64, 128}, {2, 2, 96, 192}, {2, 1, 128, 128},
+		{2, 2, 128, 256}, {1, 1, 72, 40}}
 }
 
 // TestBytes: a cache of bytes on a GPU.
@@ -183,7 +185,9 @@ func joinedRight(t *testing.T, d *Device) {
 				s := newTurned(t, d, rows, dim, 104, dim != 24 && i%2 == 0)
 				if d.types.Cache = kind; kind == tensor.I8 {
 					vw := s.qkv.Cols - s.q - s.kw
-					s.cache.K, s.cache.V = on(d, kind, 80, device.CacheCols(kind, 2, dim), device.CacheCols(kind, 2, dim)), on(d, kind, 80, device.CacheCols(kind, 1, vw), device.CacheCols(kind, 1, vw))
+					s.cache.K, s.cache.V = on(d, kind, 80, device.CacheCols(kind, 2, dim),
+						device.CacheCols(kind, 2, dim)),
+						on(d, kind, 80, device.CacheCols(kind, 1, vw), device.CacheCols(kind, 1, vw))
 					s.cache.KHeads, s.cache.VHeads, s.cache.D, s.cache.DV = 2, 1, dim, vw
 					s.before[1], s.before[2] = read(d, s.cache.K), read(d, s.cache.V)
 				}
@@ -221,15 +225,15 @@ func TestBytesLaunches(t *testing.T) {
 			a, _ := diffOn(d, 64, 1, 6, 6, 64, 128, 2)
 			const rows, page, pages = 64 * 1056, 16, 66
 			d.types.Cache = tensor.I8
-			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800), Table: on(d, tensor.I32, 64, pages, pages), PageSize: page,
-				KHeads: 12, VHeads: 6, D: 64, DV: 128}
+			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800),
+				Table: on(d, tensor.I32, 64, pages, pages), PageSize: page, KHeads: 12, VHeads: 6, D: 64, DV: 128}
 			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
 		}, []string{"diffattention_splits 6,4,64 × 256 + 45408", "diffattention_join 6,64,1 × 384 + 6216"}},
 		{"Rope and CacheWrite", func(d *Device) {
 			qkv, at := act(d, 64, 2304), ints(d, 64)
 			d.types.Cache = tensor.I8
-			c := &device.Cache{K: on(d, tensor.I8, 1024, 816, 816), V: on(d, tensor.I8, 1024, 800, 800), Table: on(d, tensor.I32, 64, 1, 1), PageSize: 16,
-				KHeads: 12, VHeads: 6, D: 64, DV: 128}
+			c := &device.Cache{K: on(d, tensor.I8, 1024, 816, 816), V: on(d, tensor.I8, 1024, 800, 800),
+				Table: on(d, tensor.I32, 64, 1, 1), PageSize: 16, KHeads: 12, VHeads: 6, D: 64, DV: 128}
 			d.Rope(qkv.Columns(0, 1536), stat(d, 64, 64), at, device.Rope{Heads: 24, Dim: 64, Interleaved: true})
 			d.CacheWrite(c, qkv.Columns(768, 1536), qkv.Columns(1536, 2304), at, at)
 		}, []string{"rope_bytes_pairs 240,1,1 × 128 + 0"}},

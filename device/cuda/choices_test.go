@@ -13,8 +13,9 @@ import (
 
 // Each fault of a kernel names the op, the wrong value and its bound, in this order.
 func TestFaultTexts(t *testing.T) {
-	for code, want := range []string{1: "cuda: Embed: id 7 outside a table of 4 rows", 2: "cuda: EmbedBackward: id 7 outside a table of 4 rows",
-		3: "cuda: Rope: position 7 outside a table of 4", 4: "cuda: Classify: target 7 outside 4 classes", 5: "cuda: cache: position 7 outside 4",
+	for code, want := range []string{1: "cuda: Embed: id 7 outside a table of 4 rows",
+		2: "cuda: EmbedBackward: id 7 outside a table of 4 rows", 3: "cuda: Rope: position 7 outside a table of 4",
+		4: "cuda: Classify: target 7 outside 4 classes", 5: "cuda: cache: position 7 outside 4",
 		6: "cuda: fault 6 with 7 and 4"} {
 		if code == 0 {
 			continue
@@ -42,7 +43,8 @@ func TestIdentity(t *testing.T) {
 	d.info = cu.Info{Name: "H9", Ordinal: 3, Major: 9, SMs: 40, CublasLt: 120801, NVRTC: 12080}
 	for cache, precision := range map[tensor.DType]string{tensor.BF16: "bf16", tensor.I8: "bf16, int8 cache"} {
 		d.types.Cache = cache
-		want := device.Identity{Device: "H9", Precision: precision, Kernels: "sm_90a, 40 SMs, cuBLASLt 120801, NVRTC 12080"}
+		want := device.Identity{Device: "H9", Precision: precision,
+			Kernels: "sm_90a, 40 SMs, cuBLASLt 120801, NVRTC 12080"}
 		if got := d.Identity(); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -62,18 +64,23 @@ func TestPickRows(t *testing.T) {
 		sms, shared, m, n, k int
 		want                 string
 	}{
-		{132, 227 << 10, 1, 131 * 16, 64, "matmul_rows8_half"}, {132, 227 << 10, 8, 131*16 + 1, 64, "matmul_rows8_short"},
+		{132, 227 << 10, 1, 131 * 16, 64, "matmul_rows8_half"},
+		{132, 227 << 10, 8, 131*16 + 1, 64, "matmul_rows8_short"},
 		{132, 227 << 10, 8, 8192, 1024, "matmul_rows8_short"}, {132, 227 << 10, 8, 8192, 1032, "matmul_rows8_long"},
 		{132, 227 << 10, 8, 8192, 7040, "matmul_rows8_long"}, {132, 227 << 10, 8, 8192, 7048, "matmul_rows8_any"},
-		{132, 16 << 10, 8, 64, 1024, "matmul_rows8_short"}, {132, 227 << 10, 9, 64, 64, "matmul_rows16"}, {132, 227 << 10, 16, 8192, 9000, "matmul_rows16"},
-		{132, 227 << 10, 17, 132 * 16, 64, "matmul_rows32_1"}, {132, 227 << 10, 17, 132*16 + 1, 64, "matmul_rows32_2"}, {132, 227 << 10, 32, 132*32 + 1, 64, "matmul_rows32_3"},
-		{132, 227 << 10, 32, 1 << 20, 64, "matmul_rows32_4"}, {132, 227 << 10, 33, 64, 64, "matmul_rows64_1"}, {132, 227 << 10, 65, 67 * 16, 64, "matmul_rows64_2"},
+		{132, 16 << 10, 8, 64, 1024, "matmul_rows8_short"}, {132, 227 << 10, 9, 64, 64, "matmul_rows16"},
+		{132, 227 << 10, 16, 8192, 9000, "matmul_rows16"},
+		{132, 227 << 10, 17, 132 * 16, 64, "matmul_rows32_1"}, {132, 227 << 10, 17, 132*16 + 1, 64, "matmul_rows32_2"},
+		{132, 227 << 10, 32, 132*32 + 1, 64, "matmul_rows32_3"},
+		{132, 227 << 10, 32, 1 << 20, 64, "matmul_rows32_4"}, {132, 227 << 10, 33, 64, 64, "matmul_rows64_1"},
+		{132, 227 << 10, 65, 67 * 16, 64, "matmul_rows64_2"},
 		{132, 100 << 10, 33, 64, 64, "matmul_rows32_1"}, {132, 100 << 10, 33, 1 << 20, 64, "matmul_rows32_2"},
 	} {
 		d, _ := fakeDevice(t)
 		d.info.SMs, d.info.Shared = c.sms, c.shared
 		if got := d.pickRows(c.m, c.n, c.k); got.name() != c.want || got.shared(c.k) > c.shared {
-			t.Errorf("%d rows, %d columns, k = %d with %d bytes: %s of %d bytes, want %s", c.m, c.n, c.k, c.shared, got.name(), got.shared(c.k), c.want)
+			t.Errorf("%d rows, %d columns, k = %d with %d bytes: %s of %d bytes, want %s", c.m, c.n, c.k, c.shared,
+				got.name(), got.shared(c.k), c.want)
 		}
 	}
 }
@@ -83,7 +90,8 @@ func TestCutOfProducts(t *testing.T) {
 	d, _ := fakeDevice(t)
 	d.info.SMs = 132
 	for _, c := range [][5]int{ // rows, columns, k; numbers of a part, parts
-		{1, 64, 100, 128, 1}, {1, 64, 511, 512, 1}, {1, 64, 512, 256, 2}, {1, 64, 1 << 14, 1024, 16}, {256, 64 * 132, 4096, 2048, 2}, {256, 64 * 133, 4096, 4096, 1},
+		{1, 64, 100, 128, 1}, {1, 64, 511, 512, 1}, {1, 64, 512, 256, 2}, {1, 64, 1 << 14, 1024, 16},
+		{256, 64 * 132, 4096, 2048, 2}, {256, 64 * 133, 4096, 4096, 1},
 		{257, 64, 4096, 4096, 1}, {1, 64, 0, 1, 1}, {1, 1, 1000, 384, 3},
 	} {
 		per, parts := d.cut(c[0], c[1], c[2])
@@ -101,8 +109,10 @@ func TestWhoMultiplies(t *testing.T) {
 		op      device.MatMul
 		library bool
 	}{
-		{256, 64, 64, device.MatMul{TransB: true}, false}, {257, 64, 64, device.MatMul{TransB: true}, true}, {256, 64, 64, device.MatMul{}, false}, {257, 64, 64, device.MatMul{}, true},
-		{64, 64, 256, device.MatMul{TransA: true}, false}, {64, 64, 257, device.MatMul{TransA: true}, true}, {64, 64, 257, device.MatMul{}, false},
+		{256, 64, 64, device.MatMul{TransB: true}, false}, {257, 64, 64, device.MatMul{TransB: true}, true},
+		{256, 64, 64, device.MatMul{}, false}, {257, 64, 64, device.MatMul{}, true},
+		{64, 64, 256, device.MatMul{TransA: true}, false}, {64, 64, 257, device.MatMul{TransA: true}, true},
+		{64, 64, 257, device.MatMul{}, false},
 		{257, 64, 8, device.MatMul{}, true}, {257, 64, 7, device.MatMul{}, false},
 	} {
 		d, drv := fakeDevice(t)
@@ -114,7 +124,8 @@ func TestWhoMultiplies(t *testing.T) {
 			b = act(d, c.n, c.k)
 		}
 		d.MatMul(stat(d, c.m, c.n), a, b, c.op)
-		if err := d.Sync(); err != nil || (len(drv.Products) == 1) != c.library || (len(drv.Launches) > 0) == c.library {
+		if err := d.Sync(); err != nil || (len(drv.Products) == 1) != c.library ||
+			(len(drv.Launches) > 0) == c.library {
 			t.Errorf("%+v: %d products, %d launches, %v", c, len(drv.Products), len(drv.Launches), err)
 		}
 	}
@@ -131,9 +142,12 @@ func TestFreshRows(t *testing.T) {
 		slot, pos uint64
 		settled   bool
 	}{
-		{nil, 0, 0, true}, {[]span{s(1, 2)}, 1, 2, true}, {[]span{s(1, 2)}, 1, 3, false}, {[]span{s(1, 2)}, 3, 2, false}, {[]span{s(0, 0)}, 0, 0, false},
-		{[]span{s(1, 2), s(1, 2)}, 1, 2, true}, {[]span{s(1, 2), s(1, 3)}, 1, 2, false}, {[]span{s(1, 2), s(3, 2)}, 1, 2, false}, {[]span{s(1, 2), s(0, 0)}, 1, 2, false},
-		{[]span{{from: 0, to: 256}, {from: 512, to: 1024}}, 0, 0, true}, {[]span{{from: 0, to: 257}}, 0, 0, false}, {[]span{{from: 511, to: 1024}}, 0, 0, false},
+		{nil, 0, 0, true}, {[]span{s(1, 2)}, 1, 2, true}, {[]span{s(1, 2)}, 1, 3, false},
+		{[]span{s(1, 2)}, 3, 2, false}, {[]span{s(0, 0)}, 0, 0, false},
+		{[]span{s(1, 2), s(1, 2)}, 1, 2, true}, {[]span{s(1, 2), s(1, 3)}, 1, 2, false},
+		{[]span{s(1, 2), s(3, 2)}, 1, 2, false}, {[]span{s(1, 2), s(0, 0)}, 1, 2, false},
+		{[]span{{from: 0, to: 256}, {from: 512, to: 1024}}, 0, 0, true}, {[]span{{from: 0, to: 257}}, 0, 0, false},
+		{[]span{{from: 511, to: 1024}}, 0, 0, false},
 	} {
 		var f fresh
 		for _, n := range c.notes {

@@ -35,13 +35,14 @@ func TestClassifyRingLaunch(t *testing.T) {
 		major, classes int
 		want           string
 	}{
-		{9, 50257, "classify_ring 132,1,1 × 544 + 229856"}, {9, ringLeast, "classify_ring 132,1,1 × 544 + 229856"}, {8, 50257, "classify 300,1,1 × 1024 + 0"},
+		{9, 50257, "classify_ring 132,1,1 × 544 + 229856"}, {9, ringLeast, "classify_ring 132,1,1 × 544 + 229856"},
+		{8, 50257, "classify 300,1,1 × 1024 + 0"},
 		{9, 60000, "classify 300,1,1 × 1024 + 0"}, {9, 8192, "classify 300,1,1 × 512 + 0"},
 	} {
 		d, drv := fakeDevice(t)
 		d.info.Major = c.major
-		d.Classify(&device.Classifier{X: act(d, 300, 64), W: act(d, c.classes, 64), Targets: ints(d, 300), Loss: stat(d, 1, 300), DX: act(d, 300, 64),
-			DW: stat(d, c.classes, 64), Scale: 1})
+		d.Classify(&device.Classifier{X: act(d, 300, 64), W: act(d, c.classes, 64), Targets: ints(d, 300),
+			Loss: stat(d, 1, 300), DX: act(d, 300, 64), DW: stat(d, c.classes, 64), Scale: 1})
 		if got := geometry(drv.Launches[0]); got != c.want {
 			t.Errorf("%d classes on architecture %d launched %s, want %s", c.classes, c.major, got, c.want)
 		}

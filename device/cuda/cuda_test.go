@@ -48,7 +48,8 @@ func TestSmoke(t *testing.T) {
 	}
 	for k, r := range registry {
 		u := d.drv.Usage(d.funcs[k].fn)
-		t.Logf("%-28s %-40s %3d registers %5d bytes local %6d shared", r.name, r.options, u.Registers, u.Local, u.Shared)
+		t.Logf("%-28s %-40s %3d registers %5d bytes local %6d shared", r.name, r.options, u.Registers,
+			u.Local, u.Shared)
 	}
 	again := gpu(t, func(line string) {
 		if strings.HasPrefix(line, "built") {

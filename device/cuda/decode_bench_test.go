@@ -68,7 +68,8 @@ func BenchmarkDecodeProducts(b *testing.B) {
 			name string
 			n, k int
 			to   tensor.DType
-		}{{"qkv", 3 * m.dim, m.dim, tensor.BF16}, {"out", m.dim, m.dim, tensor.BF16}, {"gateup", 2 * f, m.dim, tensor.BF16},
+		}{{"qkv", 3 * m.dim, m.dim, tensor.BF16}, {"out", m.dim, m.dim, tensor.BF16},
+			{"gateup", 2 * f, m.dim, tensor.BF16},
 			{"down", m.dim, f, tensor.BF16}, {"logits", m.vocab, m.dim, tensor.F32}} {
 			copies := max(2, ceil(256<<20, 2*p.n*p.k))
 			w := spread(b, d, copies*p.n, p.k)
@@ -142,14 +143,16 @@ func newDecodeStep(d *Device, size int, arch string, rows, context int) *decodeS
 	for range m.layers {
 		s.layers = append(s.layers, decodeLayer{qkv: spread(nil, d, qw+kw+vw, m.dim), out: spread(nil, d, m.dim, vw),
 			gateUp: spread(nil, d, 2*s.inner, m.dim), down: spread(nil, d, m.dim, s.inner),
-			cache: device.Cache{K: spread(nil, d, rows*context, kw), V: spread(nil, d, rows*context, vw), Table: table, PageSize: 64}})
+			cache: device.Cache{K: spread(nil, d, rows*context, kw), V: spread(nil, d, rows*context, vw), Table: table,
+				PageSize: 64}})
 	}
 	s.words = spread(nil, d, m.vocab, m.dim)
 	s.bytes += float64(s.words.Len() * 2)
 	s.x, s.h, s.y, s.o = act(d, rows, m.dim), act(d, rows, m.dim), act(d, rows, m.dim), act(d, rows, vw)
 	s.x2 = act(d, rows, m.dim)
 	s.qkv, s.gu, s.a = act(d, rows, qw+kw+vw), act(d, rows, 2*s.inner), act(d, rows, s.inner)
-	s.norm, s.rope, s.logit = spread(nil, d, 1, m.dim), fill(d, stat(d, context, s.shape.d), 3, 0.7, 0), stat(d, rows, m.vocab)
+	s.norm, s.rope, s.logit = spread(nil, d, 1, m.dim), fill(d, stat(d, context, s.shape.d), 3, 0.7, 0),
+		stat(d, rows, m.vocab)
 	s.vec = fill(d, stat(d, 4, s.shape.d), 5, 0, 0.1)
 	s.lam, s.lamW = fill(d, stat(d, 1, 1), 1, 0.5, 0), spread(nil, d, s.heads, m.dim)
 	if arch == "diff2" {
@@ -174,7 +177,8 @@ func (s *decodeStep) lambda() {
 	switch {
 	case s.shape.keys == 2:
 		v := s.vec
-		s.d.Lambda(s.lam, device.LambdaVecs{Q1: v.RowRange(0, 1), K1: v.RowRange(1, 2), Q2: v.RowRange(2, 3), K2: v.RowRange(3, 4)}, 0.2)
+		s.d.Lambda(s.lam, device.LambdaVecs{Q1: v.RowRange(0, 1), K1: v.RowRange(1, 2), Q2: v.RowRange(2, 3),
+			K2: v.RowRange(3, 4)}, 0.2)
 	case s.shape.maps == 2:
 		s.d.MatMul(s.lam, s.h, s.lamW, device.MatMul{TransB: true})
 		s.d.Sigmoid(s.lam, s.lam)
@@ -188,8 +192,9 @@ func (s *decodeStep) attend(l *decodeLayer) {
 		s.d.AttentionCached(&device.Attn{AttnShape: shape, Q: s.qkv.Columns(0, qw), Out: s.o}, &l.cache, s.slot, s.pos)
 		return
 	}
-	s.d.DiffAttentionCached(&device.DiffAttn{AttnShape: shape, Keys: s.shape.keys, Q: s.qkv.Columns(0, qw), Lam: s.lam, Out: s.o,
-		Norm: device.HeadNorm{On: s.shape.keys == 2, Eps: 1e-5, Scale: 0.2}}, &l.cache, s.slot, s.pos)
+	s.d.DiffAttentionCached(&device.DiffAttn{AttnShape: shape, Keys: s.shape.keys, Q: s.qkv.Columns(0, qw),
+		Lam: s.lam, Out: s.o, Norm: device.HeadNorm{On: s.shape.keys == 2, Eps: 1e-5, Scale: 0.2}}, &l.cache,
+		s.slot, s.pos)
 }
 
 // run is the step, with a residual stream that goes from one buffer to another at each norm, as the model's does; pause comes after each op.
@@ -210,7 +215,8 @@ func (s *decodeStep) run(pause func()) {
 			},
 			func() { d.MatMul(s.qkv, s.h, l.qkv, product) },
 			func() {
-				d.Rope(s.qkv.Columns(0, qw+kw), s.rope, s.pos, device.Rope{Heads: (qw + kw) / s.shape.d, Dim: s.shape.d, Interleaved: true})
+				d.Rope(s.qkv.Columns(0, qw+kw), s.rope, s.pos,
+					device.Rope{Heads: (qw + kw) / s.shape.d, Dim: s.shape.d, Interleaved: true})
 			},
 			func() {
 				d.CacheWrite(&l.cache, s.qkv.Columns(qw, qw+kw), s.qkv.Columns(qw+kw, s.qkv.Cols), s.slot, s.pos)
@@ -303,7 +309,8 @@ func smallOps(b *testing.B, s *decodeStep, name string) {
 	}{
 		{"rmsnorm", func() { d.RMSNorm(s.h, tensor.Tensor{}, s.x, s.x, s.y, s.norm, 1e-5) }},
 		{"rope", func() {
-			d.Rope(s.qkv.Columns(0, qw+kw), s.rope, s.pos, device.Rope{Heads: (qw + kw) / s.shape.d, Dim: s.shape.d, Interleaved: true})
+			d.Rope(s.qkv.Columns(0, qw+kw), s.rope, s.pos,
+				device.Rope{Heads: (qw + kw) / s.shape.d, Dim: s.shape.d, Interleaved: true})
 		}},
 		{"cachewrite", func() {
 			d.CacheWrite(&l.cache, s.qkv.Columns(qw, qw+kw), s.qkv.Columns(qw+kw, s.qkv.Cols), s.slot, s.pos)

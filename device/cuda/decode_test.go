@@ -78,7 +78,8 @@ func rowsRight(t *testing.T, d *Device) {
 		y, op := b.random(tensor.F32, 70, n, 0, 1), device.MatMul{TransB: true}
 		b.oracle.MatMul(y[1], x[1], w[1], op)
 		var first []byte
-		all := slices.Concat([]rowsKernel{rowsLong, rowsHalf, rowsShort, rowsAny, rowsSecond}, rowsStaged[0], rowsStaged[1])
+		all := slices.Concat([]rowsKernel{rowsLong, rowsHalf, rowsShort, rowsAny, rowsSecond}, rowsStaged[0],
+			rowsStaged[1])
 		for i, s := range all {
 			d.Zero(y[0])
 			d.streamBy(s, y[0], x[0], w[0], k, op)
@@ -102,16 +103,19 @@ func rowsRight(t *testing.T, d *Device) {
 // wider than a join has threads), to the oracle, with heads that share keys and without, and its rows to the bits they have alone. same tells the
 // shapes whose kernels must come to the bits of the general ones, which pack P again for every 16 columns.
 func cachedRight(t *testing.T, d *Device, context int, same func(attnShape) bool) {
-	for _, s := range append(slices.Collect(maps.Keys(cachedShapes[false])), attnShape{1, 1, 72, 40}, attnShape{2, 2, 200, 400}) {
+	for _, s := range append(slices.Collect(maps.Keys(cachedShapes[false])), attnShape{1, 1, 72, 40},
+		attnShape{2, 2, 200, 400}) {
 		for _, share := range []int{1, 3} {
 			b := newBeside(t, d)
 			const page, groups, rows = 16, 2, 3
 			heads, pages := groups*share, ceil(context, page)
-			k, v := b.random(tensor.BF16, rows*pages*page, groups*s.keys*s.d, 8, 1), b.random(tensor.BF16, rows*pages*page, groups*s.dv, 0, 1)
+			k, v := b.random(tensor.BF16, rows*pages*page, groups*s.keys*s.d, 8, 1),
+				b.random(tensor.BF16, rows*pages*page, groups*s.dv, 0, 1)
 			q, out := b.random(tensor.BF16, rows, heads*s.maps*s.d, 0, 1), b.random(tensor.BF16, rows, heads*s.dv, 0, 1)
 			lam, weight := b.random(tensor.F32, rows, heads, 0, 0.5), b.random(tensor.BF16, 1, s.dv, 0, 1)
 			attend := func(d device.Device, i, from, to int) {
-				table, slot, pos := device.Empty(d, tensor.I32, rows, pages), device.Empty(d, tensor.I32, 1, rows), device.Empty(d, tensor.I32, 1, rows)
+				table, slot, pos := device.Empty(d, tensor.I32, rows, pages), device.Empty(d, tensor.I32, 1, rows),
+					device.Empty(d, tensor.I32, 1, rows)
 				at := make([]int32, rows*pages)
 				for j := range at {
 					at[j] = int32((j + 5) % len(at))
@@ -124,11 +128,13 @@ func cachedRight(t *testing.T, d *Device, context int, same func(attnShape) bool
 				norm := device.HeadNorm{On: true, Weight: weight[i], Eps: 1e-5, Scale: 0.3}
 				slot, pos = slot.Columns(from, to), pos.Columns(from, to)
 				if s.maps == 1 {
-					d.AttentionCached(&device.Attn{AttnShape: shape, Norm: norm, Q: q[i].RowRange(from, to), Out: out[i].RowRange(from, to)}, cache, slot, pos)
+					d.AttentionCached(&device.Attn{AttnShape: shape, Norm: norm, Q: q[i].RowRange(from, to),
+						Out: out[i].RowRange(from, to)}, cache, slot, pos)
 					return
 				}
-				d.DiffAttentionCached(&device.DiffAttn{AttnShape: shape, Keys: s.keys, Norm: norm, Q: q[i].RowRange(from, to), Lam: lam[i].RowRange(from, to),
-					Out: out[i].RowRange(from, to)}, cache, slot, pos)
+				d.DiffAttentionCached(&device.DiffAttn{AttnShape: shape, Keys: s.keys, Norm: norm,
+					Q: q[i].RowRange(from, to), Lam: lam[i].RowRange(from, to), Out: out[i].RowRange(from, to)},
+					cache, slot, pos)
 			}
 			b.both(func(d device.Device, i int) { attend(d, i, 0, rows) })
 			b.same(fmt.Sprintf("cached %+v, %d heads", s, heads), out, 1e-2)

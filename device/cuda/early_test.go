@@ -71,7 +71,8 @@ func TestLittleShared(t *testing.T) {
 	for s := range cachedShapes[false] {
 		if s.maps == 2 {
 			a, _ := diffOn(d, 1, 2, 4, 2, s.d, s.dv, s.keys)
-			cache := &device.Cache{K: act(d, 320, 2*s.keys*s.d), V: act(d, 320, 2*s.dv), Table: on(d, tensor.I32, 4, 20, 20), PageSize: 16}
+			cache := &device.Cache{K: act(d, 320, 2*s.keys*s.d), V: act(d, 320, 2*s.dv),
+				Table: on(d, tensor.I32, 4, 20, 20), PageSize: 16}
 			d.DiffAttentionCached(a, cache, ints(d, 2), ints(d, 2))
 		}
 	}

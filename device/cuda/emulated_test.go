@@ -34,13 +34,16 @@ func TestEmulatedModel(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	recordedSteps(t, d, "diff")
-	recomputeSame(t, d, model.Config{Arch: "diff2", Vocab: 50, Context: 32, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}, 20)
+	recomputeSame(t, d, model.Config{Arch: "diff2", Vocab: 50, Context: 32, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8},
+		20)
 	recordedDecoding(t, d, "diff")
 	recordedDecoding(t, d, "diff2") // reads a norm's rows twice
 	advanceRight(t, d)
 	decodeAhead(t, d, "diff")
-	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}, 33, 40)
+	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8},
+		33, 40)
 	d.wgmma = true // keys and values straight from the pages
-	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 64, Heads: 1, HeadDim: 64}, 33, 40)
+	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 64, Heads: 1, HeadDim: 64},
+		33, 40)
 	d.wgmma = false
 }

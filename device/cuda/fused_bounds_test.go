@@ -68,12 +68,18 @@ func TestProductsThatWait(t *testing.T) {
 		unfused    bool
 		want       heldKind
 	}{
-		{1, 4608, tensor.BF16, device.MatMul{TransB: true}, false, heldProduct}, {8, 4608, tensor.BF16, device.MatMul{TransB: true}, false, heldProduct},
-		{9, 4608, tensor.BF16, device.MatMul{TransB: true}, false, heldNone}, {1, 4616, tensor.BF16, device.MatMul{TransB: true}, false, heldNone},
-		{1, 4608, tensor.F32, device.MatMul{TransB: true}, false, heldNone}, {1, 4608, tensor.BF16, device.MatMul{TransB: true, Accumulate: true}, false, heldNone},
-		{1, 4608, tensor.BF16, device.MatMul{TransB: true}, true, heldNone}, {1, 64, tensor.F32, device.MatMul{TransB: true}, false, heldNarrow},
-		{8, 64, tensor.F32, device.MatMul{TransB: true}, false, heldNarrow}, {9, 64, tensor.F32, device.MatMul{TransB: true}, false, heldNone},
-		{1, 65, tensor.F32, device.MatMul{TransB: true}, false, heldNone}, {1, 64, tensor.BF16, device.MatMul{TransB: true}, false, heldNone},
+		{1, 4608, tensor.BF16, device.MatMul{TransB: true}, false, heldProduct},
+		{8, 4608, tensor.BF16, device.MatMul{TransB: true}, false, heldProduct},
+		{9, 4608, tensor.BF16, device.MatMul{TransB: true}, false, heldNone},
+		{1, 4616, tensor.BF16, device.MatMul{TransB: true}, false, heldNone},
+		{1, 4608, tensor.F32, device.MatMul{TransB: true}, false, heldNone},
+		{1, 4608, tensor.BF16, device.MatMul{TransB: true, Accumulate: true}, false, heldNone},
+		{1, 4608, tensor.BF16, device.MatMul{TransB: true}, true, heldNone},
+		{1, 64, tensor.F32, device.MatMul{TransB: true}, false, heldNarrow},
+		{8, 64, tensor.F32, device.MatMul{TransB: true}, false, heldNarrow},
+		{9, 64, tensor.F32, device.MatMul{TransB: true}, false, heldNone},
+		{1, 65, tensor.F32, device.MatMul{TransB: true}, false, heldNone},
+		{1, 64, tensor.BF16, device.MatMul{TransB: true}, false, heldNone},
 	} {
 		d, drv := fakeDevice(t)
 		d.unfused = c.unfused
@@ -90,13 +96,18 @@ func TestSigmoidInPlace(t *testing.T) {
 		of   func(d *Device, c tensor.Tensor) (y, x tensor.Tensor)
 		want []string
 	}{
-		"in place":     {func(_ *Device, c tensor.Tensor) (y, x tensor.Tensor) { return c, c }, []string{"matmul_rows8_half"}},
-		"elsewhere":    {func(d *Device, c tensor.Tensor) (y, x tensor.Tensor) { return stat(d, 2, 16), c }, []string{"matmul_rows8_half", "sigmoid_f32"}},
-		"of elsewhere": {func(d *Device, c tensor.Tensor) (y, x tensor.Tensor) { return c, stat(d, 2, 16) }, []string{"matmul_rows8_half", "sigmoid_f32"}},
+		"in place": {func(_ *Device, c tensor.Tensor) (y, x tensor.Tensor) { return c, c },
+			[]string{"matmul_rows8_half"}},
+		"elsewhere": {func(d *Device, c tensor.Tensor) (y, x tensor.Tensor) { return stat(d, 2, 16), c },
+			[]string{"matmul_rows8_half", "sigmoid_f32"}},
+		"of elsewhere": {func(d *Device, c tensor.Tensor) (y, x tensor.Tensor) { return c, stat(d, 2, 16) },
+			[]string{"matmul_rows8_half", "sigmoid_f32"}},
 		"of a part": {func(_ *Device, c tensor.Tensor) (y, x tensor.Tensor) { return c.Columns(0, 8), c.Columns(0, 8) },
 			[]string{"matmul_rows8_half", "sigmoid_f32"}},
-		"of a row": {func(_ *Device, c tensor.Tensor) (y, x tensor.Tensor) { return c.RowRange(0, 1), c.RowRange(0, 1) },
-			[]string{"matmul_rows8_half", "sigmoid_f32"}},
+		"of a row": {func(_ *Device, c tensor.Tensor) (y, x tensor.Tensor) {
+			return c.RowRange(0, 1),
+				c.RowRange(0, 1)
+		}, []string{"matmul_rows8_half", "sigmoid_f32"}},
 	} {
 		got := launched(t, func(d *Device) {
 			y := stat(d, 2, 16)
@@ -114,8 +125,10 @@ func TestSameViews(t *testing.T) {
 	d, _ := fakeDevice(t)
 	x := act(d, 4, 24)
 	for name, change := range map[string]func(y *tensor.Tensor){
-		"off": func(y *tensor.Tensor) { y.Off += 2 }, "rows": func(y *tensor.Tensor) { y.Rows-- }, "cols": func(y *tensor.Tensor) { y.Cols-- },
-		"ld": func(y *tensor.Tensor) { y.Ld++ }, "type": func(y *tensor.Tensor) { y.Type = tensor.I16 }, "buffer": func(y *tensor.Tensor) { *y = act(d, 4, 24) },
+		"off": func(y *tensor.Tensor) { y.Off += 2 }, "rows": func(y *tensor.Tensor) { y.Rows-- },
+		"cols": func(y *tensor.Tensor) { y.Cols-- },
+		"ld":   func(y *tensor.Tensor) { y.Ld++ }, "type": func(y *tensor.Tensor) { y.Type = tensor.I16 },
+		"buffer": func(y *tensor.Tensor) { *y = act(d, 4, 24) },
 	} {
 		y := x
 		if change(&y); same(x, y) || same(y, x) || !same(y, y) {
@@ -127,9 +140,12 @@ func TestSameViews(t *testing.T) {
 		written, read []tensor.Tensor
 		want          bool
 	}{
-		{[]tensor.Tensor{x.RowRange(0, 1), x.RowRange(1, 2)}, []tensor.Tensor{x.RowRange(2, 3), x.RowRange(2, 4)}, true},
-		{[]tensor.Tensor{a, b}, nil, false}, {[]tensor.Tensor{x.RowRange(3, 4), a, b}, nil, false}, {[]tensor.Tensor{a}, []tensor.Tensor{x.RowRange(3, 4), b}, false},
-		{[]tensor.Tensor{x.RowRange(3, 4), a}, []tensor.Tensor{b}, false}, {nil, []tensor.Tensor{a, b}, true}, {[]tensor.Tensor{a, {}}, []tensor.Tensor{{}}, true},
+		{[]tensor.Tensor{x.RowRange(0, 1), x.RowRange(1, 2)}, []tensor.Tensor{x.RowRange(2, 3), x.RowRange(2, 4)},
+			true},
+		{[]tensor.Tensor{a, b}, nil, false}, {[]tensor.Tensor{x.RowRange(3, 4), a, b}, nil, false},
+		{[]tensor.Tensor{a}, []tensor.Tensor{x.RowRange(3, 4), b}, false},
+		{[]tensor.Tensor{x.RowRange(3, 4), a}, []tensor.Tensor{b}, false}, {nil, []tensor.Tensor{a, b}, true},
+		{[]tensor.Tensor{a, {}}, []tensor.Tensor{{}}, true},
 	} {
 		if got := apart(c.written, c.read...); got != c.want {
 			t.Errorf("%v and %v apart: %v", c.written, c.read, got)
@@ -148,10 +164,14 @@ func TestRopeLeaves(t *testing.T) {
 		k, v tensor.Tensor
 		want bool
 	}{
-		"two heads": {k(turned-2*dim, turned), v, true}, "all heads": {k(0, turned), v, true}, "part of a head": {k(turned-24, turned), v, false},
-		"not the last": {k(0, 2*dim), v, false}, "more than all": {k(0, turned+dim), v, false}, "of elsewhere": {other.Columns(turned-2*dim, turned), v, false},
-		"fewer rows": {k(turned-2*dim, turned).RowRange(0, 2), v, false}, "values apart": {k(turned-2*dim, turned), other.Columns(0, 32), true},
-		"values further on": {k(turned-2*dim, turned), x.Columns(turned+32, turned+64), true}, "values among the keys": {k(turned-2*dim, turned), x.Columns(turned-8, turned+24), false},
+		"two heads": {k(turned-2*dim, turned), v, true}, "all heads": {k(0, turned), v, true},
+		"part of a head": {k(turned-24, turned), v, false},
+		"not the last":   {k(0, 2*dim), v, false}, "more than all": {k(0, turned+dim), v, false},
+		"of elsewhere":             {other.Columns(turned-2*dim, turned), v, false},
+		"fewer rows":               {k(turned-2*dim, turned).RowRange(0, 2), v, false},
+		"values apart":             {k(turned-2*dim, turned), other.Columns(0, 32), true},
+		"values further on":        {k(turned-2*dim, turned), x.Columns(turned+32, turned+64), true},
+		"values among the keys":    {k(turned-2*dim, turned), x.Columns(turned-8, turned+24), false},
 		"values among the queries": {k(turned-2*dim, turned), x.Columns(0, 32), false},
 	} {
 		if got := c.leaves(p.k, p.v); got != p.want {
@@ -175,8 +195,10 @@ func TestCacheWriteWidth(t *testing.T) {
 		wide   uint64
 		blocks int
 	}{
-		{256, 256, "", 1, 1}, {512, 520, "", 1, 2}, {8, 8, "", 1, 1}, {12, 16, "", 0, 1}, {16, 12, "", 0, 1}, {132, 128, "", 0, 3},
-		{12, 16, "padded", 0, 1}, {16, 12, "padded", 0, 1}, {16, 24, "padded", 1, 1}, {256, 256, "k", 0, 4}, {256, 256, "v", 0, 4}, {256, 256, "K", 0, 4}, {256, 256, "V", 0, 4},
+		{256, 256, "", 1, 1}, {512, 520, "", 1, 2}, {8, 8, "", 1, 1}, {12, 16, "", 0, 1}, {16, 12, "", 0, 1},
+		{132, 128, "", 0, 3},
+		{12, 16, "padded", 0, 1}, {16, 12, "padded", 0, 1}, {16, 24, "padded", 1, 1}, {256, 256, "k", 0, 4},
+		{256, 256, "v", 0, 4}, {256, 256, "K", 0, 4}, {256, 256, "V", 0, 4},
 	} {
 		d, drv := fakeDevice(t)
 		row := func(name string, rows, cols int) tensor.Tensor {
@@ -188,7 +210,8 @@ func TestCacheWriteWidth(t *testing.T) {
 			}
 			return act(d, rows, cols)
 		}
-		cache := &device.Cache{K: row("K", 64, c.kw), V: row("V", 64, c.vw), Table: on(d, tensor.I32, 2, 4, 4), PageSize: 16}
+		cache := &device.Cache{K: row("K", 64, c.kw), V: row("V", 64, c.vw),
+			Table: on(d, tensor.I32, 2, 4, 4), PageSize: 16}
 		d.CacheWrite(cache, row("k", 3, c.kw), row("v", 3, c.vw), ints(d, 3), ints(d, 3))
 		if len(drv.Launches) != 1 {
 			t.Fatalf("%+v: launched %v", c, drv.Launches)

@@ -70,7 +70,8 @@ var plan = []struct {
 	recorded            bool // this step is a replay
 }{
 	{T: 12}, {T: 12, recorded: true}, {T: 12, recorded: true, score: true}, {T: 12, recorded: true},
-	{T: 12, short: true}, {T: 12}, {T: 16}, {T: 16, recorded: true}, {T: 16, apart: true}, {T: 16, apart: true, recorded: true, score: true},
+	{T: 12, short: true}, {T: 12}, {T: 16}, {T: 16, recorded: true}, {T: 16, apart: true},
+	{T: 16, apart: true, recorded: true, score: true},
 	{T: 16, apart: true, recorded: true},
 }
 
@@ -162,7 +163,8 @@ func decodings(t *testing.T, d device.Device, arch string) (out []string) {
 		var x model.Rows
 		for s := range max(rows, 1) {
 			for range 1 + 4*max(0, 1-rows) { // a step of no rows is a prompt of five
-				x.IDs, x.Slots, x.Pos = append(x.IDs, int32(r.IntN(50))), append(x.Slots, int32(s)), append(x.Pos, at[s])
+				x.IDs, x.Slots, x.Pos = append(x.IDs, int32(r.IntN(50))), append(x.Slots, int32(s)),
+					append(x.Pos, at[s])
 				at[s]++
 			}
 			x.Want = append(x.Want, int32(len(x.IDs)-1))
@@ -261,7 +263,8 @@ func promptTogether(t *testing.T, d *Device, c model.Config, first, second int) 
 	}
 	t.Logf("%s: logits of rows together and one by one differ by %.3g at most", c.Arch, worst)
 	if !(worst < 0.1) || together.calls != 2*c.Layers {
-		t.Errorf("%s: logits differ by %g; rows attended together %d times, want %d", c.Arch, worst, together.calls, 2*c.Layers)
+		t.Errorf("%s: logits differ by %g; rows attended together %d times, want %d", c.Arch, worst,
+			together.calls, 2*c.Layers)
 	}
 }
 
@@ -270,7 +273,9 @@ func TestPrompt(t *testing.T) {
 	d := gpu(t, nil)
 	for _, kind := range kinds() {
 		for _, d.wgmma = range []bool{false, d.info.Major == 9} {
-			promptTogether(t, d, ofKind(kind, model.Config{Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}), 301, 150)
+			promptTogether(t, d, ofKind(kind,
+				model.Config{Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}), 301,
+				150)
 		}
 	}
 }
@@ -293,7 +298,8 @@ func TestDecodingIsOneLaunch(t *testing.T) {
 		step()
 		drv.Reset()
 		if allocs := testing.AllocsPerRun(10, step); allocs != 0 || outside(drv) != 0 || drv.Graphs != 11 {
-			t.Errorf("%s: 11 steps launched %d graphs and %d other calls, with %v allocations each", kind, drv.Graphs, outside(drv), allocs)
+			t.Errorf("%s: 11 steps launched %d graphs and %d other calls, with %v allocations each", kind, drv.Graphs,
+				outside(drv), allocs)
 		}
 		c.Free()
 	}

@@ -27,7 +27,8 @@ func launched(t *testing.T, f func(d *Device)) (names []string) {
 func TestHeld(t *testing.T) {
 	type fused struct{ x, delta, sum, gain, h, w, c tensor.Tensor }
 	build := func(d *Device, rows, k int) (f fused) {
-		f.x, f.delta, f.sum, f.gain, f.h = act(d, rows, k), act(d, rows, k), act(d, rows, k), act(d, 1, k), act(d, rows, k)
+		f.x, f.delta, f.sum, f.gain, f.h = act(d, rows, k), act(d, rows, k), act(d, rows, k), act(d, 1, k),
+			act(d, rows, k)
 		f.w, f.c = act(d, 4608, k), act(d, rows, 4608)
 		return f
 	}
@@ -39,11 +40,16 @@ func TestHeld(t *testing.T) {
 		call    func(d *Device, f fused)
 		want    []string
 	}{
-		{"norm and product", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) }, []string{"matmul_norm8_short"}},
-		{"of two rows", 2, 1024, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) }, []string{"matmul_norm8_short"}},
-		{"of three rows", 3, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) }, []string{"rmsnorm", "matmul_rows8_short"}},
-		{"of longer rows", 1, 1536, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) }, []string{"rmsnorm", "matmul_rows8_long"}},
-		{"of an odd width", 1, 764, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) }, []string{"rmsnorm", "matmul_nt_16", "matmul_reduce"}},
+		{"norm and product", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
+			[]string{"matmul_norm8_short"}},
+		{"of two rows", 2, 1024, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
+			[]string{"matmul_norm8_short"}},
+		{"of three rows", 3, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
+			[]string{"rmsnorm", "matmul_rows8_short"}},
+		{"of longer rows", 1, 1536, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
+			[]string{"rmsnorm", "matmul_rows8_long"}},
+		{"of an odd width", 1, 764, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
+			[]string{"rmsnorm", "matmul_nt_16", "matmul_reduce"}},
 		{"h read twice", 1, 768, func(d *Device, f fused) {
 			norm(d, f)
 			d.MatMul(f.c, f.h, f.w, product)
@@ -75,14 +81,27 @@ func TestHeld(t *testing.T) {
 			norm(d, f)
 			d.MatMul(c, f.h, f.w, product)
 		}, []string{"rmsnorm", "matmul_rows8_short"}},
-		{"a product of another row", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.x, f.w, product) }, []string{"rmsnorm", "matmul_rows8_short"}},
-		{"logits", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(stat(d, 1, 50304), f.h, act(d, 50304, 768), product) },
+		{"a product of another row", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.x, f.w, product) },
+			[]string{"rmsnorm", "matmul_rows8_short"}},
+		{"logits", 1, 768, func(d *Device,
+			f fused) {
+			norm(d, f)
+			d.MatMul(stat(d, 1, 50304), f.h, act(d, 50304, 768), product)
+		},
 			[]string{"rmsnorm", "matmul_rows8_short"}},
 		{"norm and nothing", 1, 768, norm, []string{"rmsnorm"}},
-		{"norm, norm, product", 1, 768, func(d *Device, f fused) { norm(d, f); norm(d, f); d.MatMul(f.c, f.h, f.w, product) }, []string{"rmsnorm", "matmul_norm8_short"}},
-		{"norm, product, swiglu", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product); d.SwiGLU(act(d, 1, 2304), f.c) },
+		{"norm, norm, product", 1, 768,
+			func(d *Device, f fused) { norm(d, f); norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
+			[]string{"rmsnorm", "matmul_norm8_short"}},
+		{"norm, product, swiglu", 1, 768,
+			func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product); d.SwiGLU(act(d, 1, 2304), f.c) },
 			[]string{"matmul_normgate8_short"}},
-		{"of longer rows", 1, 1536, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product); d.SwiGLU(act(d, 1, 2304), f.c) },
+		{"of longer rows", 1, 1536, func(d *Device,
+			f fused) {
+			norm(d, f)
+			d.MatMul(f.c, f.h, f.w, product)
+			d.SwiGLU(act(d, 1, 2304), f.c)
+		},
 			[]string{"rmsnorm", "matmul_gate8_long"}},
 		{"of part of the columns", 1, 768, func(d *Device, f fused) {
 			c := act(d, 1, 4624)
@@ -134,7 +153,8 @@ func TestHeldTurn(t *testing.T) {
 	} {
 		got := launched(t, func(d *Device) {
 			x, slot, pos := act(d, c.rows, q+kw+vw), ints(d, c.rows), ints(d, c.rows)
-			cache := &device.Cache{K: act(d, 320, kw), V: act(d, 320, vw), Table: on(d, tensor.I32, 20, 16, 16), PageSize: 16}
+			cache := &device.Cache{K: act(d, 320, kw), V: act(d, 320, vw),
+				Table: on(d, tensor.I32, 20, 16, 16), PageSize: 16}
 			d.Rope(x.Columns(0, c.heads*dim), stat(d, 128, dim), pos, device.Rope{Heads: c.heads, Dim: dim})
 			d.CacheWrite(cache, x.Columns(c.from, c.to), x.Columns(q+kw, q+kw+vw), slot, pos)
 		})
@@ -298,7 +318,8 @@ func TestHeldApart(t *testing.T) {
 			pool := act(s.d, s.cache.K.Rows+s.rows, s.q+s.kw)
 			s.cache.K = pool.Columns(s.q, s.q+s.kw).RowRange(0, s.cache.K.Rows)
 			s.d.Rope(pool.RowRange(0, s.rows), s.table, s.pos, device.Rope{Heads: 7, Dim: s.dim})
-			s.d.CacheWrite(s.cache, pool.RowRange(0, s.rows).Columns(s.q, s.q+s.kw), s.qkv.Columns(s.q+s.kw, s.qkv.Cols), s.slot, s.pos)
+			s.d.CacheWrite(s.cache, pool.RowRange(0, s.rows).Columns(s.q, s.q+s.kw),
+				s.qkv.Columns(s.q+s.kw, s.qkv.Cols), s.slot, s.pos)
 		}, []string{"rope_half_8", "cache_write"}},
 		{"a cache in the product's weights", func(s *turned) {
 			s.cache.V = s.w.Columns(0, 32).RowRange(0, s.cache.V.Rows)

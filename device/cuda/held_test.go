@@ -15,8 +15,10 @@ func leftRight(t *testing.T, d *Device) {
 			b := newBeside(t, d)
 			random := func(dt tensor.DType, r, c int) tensor.Tensor { return b.random(dt, r, c, 0, 1)[0] }
 			const n = 50
-			w, gain, x, delta := random(tensor.BF16, n, k), random(tensor.BF16, 1, k), random(tensor.BF16, rows, k), random(tensor.BF16, rows, k)
-			h, sum, rstd, c, op := random(tensor.BF16, rows, k), random(tensor.BF16, rows, k), random(tensor.F32, 1, rows), random(tensor.F32, rows, n), device.MatMul{TransB: true}
+			w, gain, x, delta := random(tensor.BF16, n, k), random(tensor.BF16, 1, k), random(tensor.BF16, rows, k),
+				random(tensor.BF16, rows, k)
+			h, sum, rstd, c, op := random(tensor.BF16, rows, k), random(tensor.BF16, rows, k),
+				random(tensor.F32, 1, rows), random(tensor.F32, rows, n), device.MatMul{TransB: true}
 			noise := read(d, h)
 			both := func(what string, two, one func()) {
 				two()
@@ -30,7 +32,8 @@ func leftRight(t *testing.T, d *Device) {
 					t.Errorf("%s, %d rows of %d: other bits than two ops", what, rows, k)
 				}
 			}
-			for _, norm := range []normCall{{h, rstd, sum, x, delta, gain, 1e-5}, {h, tensor.Tensor{}, tensor.Tensor{}, x, tensor.Tensor{}, gain, 1e-5}} {
+			for _, norm := range []normCall{{h, rstd, sum, x, delta, gain, 1e-5},
+				{h, tensor.Tensor{}, tensor.Tensor{}, x, tensor.Tensor{}, gain, 1e-5}} {
 				if k > maxShort {
 					break
 				}
@@ -60,12 +63,15 @@ func gatedRight(t *testing.T, d *Device) {
 		s       rowsKernel
 		k, rows int
 		made    bool
-	}{{rowsShort, 104, 1, true}, {rowsShort, 1024, 2, true}, {rowsShort, 104, 5, false}, {rowsLong, 1536, 1, false}, {rowsLong, 104, 5, false}} {
+	}{{rowsShort, 104, 1, true}, {rowsShort, 1024, 2, true}, {rowsShort, 104, 5, false}, {rowsLong, 1536, 1, false},
+		{rowsLong, 104, 5, false}} {
 		b := newBeside(t, d)
 		random := func(r, c int) tensor.Tensor { return b.random(tensor.BF16, r, c, 8, 1)[0] }
 		const inner = 40
-		norm := normCall{random(c.rows, c.k), tensor.Tensor{}, random(c.rows, c.k), random(c.rows, c.k), random(c.rows, c.k), random(1, c.k), 1e-5}
-		gu, a, w, op := random(c.rows, 2*inner), random(c.rows, inner), random(2*inner, c.k), device.MatMul{TransB: true}
+		norm := normCall{random(c.rows, c.k), tensor.Tensor{}, random(c.rows, c.k), random(c.rows, c.k),
+			random(c.rows, c.k), random(1, c.k), 1e-5}
+		gu, a, w, op := random(c.rows, 2*inner), random(c.rows, inner), random(2*inner, c.k),
+			device.MatMul{TransB: true}
 		d.normalize(&norm)
 		d.streamBy(c.s, gu, norm.y, w, c.k, op)
 		d.SwiGLU(a, gu)
@@ -78,7 +84,8 @@ func gatedRight(t *testing.T, d *Device) {
 		}
 		d.multiplyGated(&productCall{c.s, gu, norm.y, w, c.k, op, c.made}, a)
 		if got := read(d, gu, a, norm.y, norm.sum); !bytes.Equal(got, want) {
-			t.Errorf("%s with SwiGLU, norm %v, %d rows of %d: other bits than three ops", c.s.name(), c.made, c.rows, c.k)
+			t.Errorf("%s with SwiGLU, norm %v, %d rows of %d: other bits than three ops", c.s.name(),
+				c.made, c.rows, c.k)
 		}
 	}
 }
@@ -101,8 +108,10 @@ func newTurned(t *testing.T, d *Device, rows, dim, k int, interleaved bool) *tur
 	s := &turned{d: d, q: 5 * dim, kw: 2 * dim, dim: dim, rows: rows, interleaved: interleaved}
 	vw := 32 + (s.q+s.kw)%16 // so that the product's columns are whole tiles, whatever the heads are
 	n := s.q + s.kw + vw
-	s.x, s.delta, s.sum, s.gain = random(tensor.BF16, rows, k, 0), random(tensor.BF16, rows, k, 0), random(tensor.BF16, rows, k, 0), random(tensor.BF16, 1, k, 0)
-	s.h, s.w, s.qkv, s.table = random(tensor.BF16, rows, k, 0), random(tensor.BF16, n, k, 0), random(tensor.BF16, rows, n, 0), random(tensor.F32, 16, dim, 0)
+	s.x, s.delta, s.sum, s.gain = random(tensor.BF16, rows, k, 0), random(tensor.BF16, rows, k, 0),
+		random(tensor.BF16, rows, k, 0), random(tensor.BF16, 1, k, 0)
+	s.h, s.w, s.qkv, s.table = random(tensor.BF16, rows, k, 0), random(tensor.BF16, n, k, 0),
+		random(tensor.BF16, rows, n, 0), random(tensor.F32, 16, dim, 0)
 	s.cache = &device.Cache{K: random(tensor.BF16, pages*page, s.kw, 0), V: random(tensor.BF16, pages*page, vw, 8),
 		Table: device.Empty(d, tensor.I32, 8, 2), PageSize: page}
 	places, slot, pos := make([]int32, 16), make([]int32, rows), make([]int32, rows)
@@ -148,7 +157,8 @@ func (s *turned) project() {
 // turn is the Rope of queries and keys, and the CacheWrite.
 func (s *turned) turn() {
 	to := s.q + s.kw
-	s.d.Rope(s.qkv.Columns(0, to), s.table, s.pos, device.Rope{Heads: to / s.dim, Dim: s.dim, Interleaved: s.interleaved})
+	s.d.Rope(s.qkv.Columns(0, to), s.table, s.pos,
+		device.Rope{Heads: to / s.dim, Dim: s.dim, Interleaved: s.interleaved})
 	s.d.CacheWrite(s.cache, s.qkv.Columns(s.q, to), s.qkv.Columns(to, s.qkv.Cols), s.slot, s.pos)
 }
 
@@ -163,7 +173,8 @@ func turnedRight(t *testing.T, d *Device) {
 					want := s.run(k > 0)
 					d.unfused = false
 					if got := s.run(k > 0); !bytes.Equal(got, want) {
-						t.Errorf("%d rows of %d, heads of %d, interleaved %v: other bits than op by op", rows, k, dim, interleaved)
+						t.Errorf("%d rows of %d, heads of %d, interleaved %v: other bits than op by op", rows, k,
+							dim, interleaved)
 					}
 					if err := d.Sync(); err != nil {
 						t.Error(err)

@@ -39,8 +39,8 @@ func checkUnit(t testing.TB, compiler, unit, options string) (map[string]int, er
 	if err := os.WriteFile(file, []byte(s.Text), 0o644); err != nil {
 		return nil, err
 	}
-	args := append([]string{"-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_90a", "-nocudainc", "-nocudalib", "-std=c++17",
-		"-O0", "-Wall", "-Werror", "-Wno-pass-failed", "-Wno-unused-function",
+	args := append([]string{"-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_90a", "-nocudainc",
+		"-nocudalib", "-std=c++17", "-O0", "-Wall", "-Werror", "-Wno-pass-failed", "-Wno-unused-function",
 		"-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-o", "-"}, s.Options...)
 	text, err := exec.Command(compiler, append(args, file)...).Output()
 	if err != nil {

@@ -177,7 +177,8 @@ func TestFetchBounds(t *testing.T) {
 	for _, c := range []struct {
 		x    tensor.Tensor
 		good bool
-	}{{ints(d, 4), true}, {stat(d, 1, 4), true}, {ints(d, 5), false}, {act(d, 1, 4), false}, {stat(d, 2, 2), false}, {on(d, tensor.F64, 1, 2, 2), false}} {
+	}{{ints(d, 4), true}, {stat(d, 1, 4), true}, {ints(d, 5), false}, {act(d, 1, 4), false}, {stat(d, 2, 2), false},
+		{on(d, tensor.F64, 1, 2, 2), false}} {
 		func() {
 			defer func() {
 				if r := recover(); (r == nil) != c.good {
@@ -214,7 +215,8 @@ func TestRefusedRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	drv.err = errors.New("no launch")
-	if g, err := d.Record(func() { d.Copy(act(d, 8, 8), stat(d, 8, 8)) }); g != nil || !errors.Is(err, errRefused) || d.graphs != 0 {
+	if g, err := d.Record(func() { d.Copy(act(d, 8, 8), stat(d, 8, 8)) }); g != nil || !errors.Is(err, errRefused) ||
+		d.graphs != 0 {
 		t.Errorf("%v, %v", g, err)
 	}
 }
@@ -228,7 +230,8 @@ func TestViews(t *testing.T) {
 		x    tensor.Tensor
 		want cu.Block
 	}{
-		{x, cu.Block{Addr: x.Buf.Addr, Rows: 1, Width: 48, Pitch: 48}}, {wide, cu.Block{Addr: wide.Buf.Addr, Rows: 3, Width: 16, Pitch: 32}},
+		{x, cu.Block{Addr: x.Buf.Addr, Rows: 1, Width: 48, Pitch: 48}},
+		{wide, cu.Block{Addr: wide.Buf.Addr, Rows: 3, Width: 16, Pitch: 32}},
 		{part, cu.Block{Addr: wide.Buf.Addr + 40, Rows: 2, Width: 8, Pitch: 32}},
 	} {
 		if got := block(c.x); got != c.want {
@@ -248,8 +251,10 @@ func TestViews(t *testing.T) {
 // Threads for elements and for rows: whole warps, within what a GPU takes, at least one of each.
 func TestGeometryOfElements(t *testing.T) {
 	for _, c := range []struct{ rows, cols, x, y, threads, own int }{
-		{1, 1, 1, 1, 32, 32}, {7, 256, 1, 7, 32, 32}, {7, 257, 1, 7, 64, 64}, {1, 2048, 1, 1, 256, 256}, {1, 2049, 2, 1, 256, 288}, {65535, 8, 1, 65535, 32, 32},
-		{65536, 8, 1, 65535, 32, 32}, {1, 8192, 4, 1, 256, 1024}, {1, 8193, 5, 1, 256, 1024}, {1, 1 << 32, 1 << 20, 1, 256, 1024},
+		{1, 1, 1, 1, 32, 32}, {7, 256, 1, 7, 32, 32}, {7, 257, 1, 7, 64, 64}, {1, 2048, 1, 1, 256, 256},
+		{1, 2049, 2, 1, 256, 288}, {65535, 8, 1, 65535, 32, 32},
+		{65536, 8, 1, 65535, 32, 32}, {1, 8192, 4, 1, 256, 1024}, {1, 8193, 5, 1, 256, 1024},
+		{1, 1 << 32, 1 << 20, 1, 256, 1024},
 	} {
 		grid, block := each(c.rows, c.cols)
 		if grid != dim2(c.x, c.y) || block != dim1(c.threads) || rowThreads(c.cols) != c.own {
@@ -263,7 +268,9 @@ func TestGeometryOfElements(t *testing.T) {
 
 // A unit's text is the prelude and its file with each include once, lines counted as in their files.
 func TestSourceText(t *testing.T) {
-	files := map[string]string{"prelude.cuh": "P\n", "u.cu": "#include \"x.cuh\"\nB\n  #include \"y.cuh\"\n#include \"x.cuh\"\nC\n", "x.cuh": "#include \"y.cuh\"\nX\n", "y.cuh": "Y\n"}
+	files := map[string]string{"prelude.cuh": "P\n",
+		"u.cu":  "#include \"x.cuh\"\nB\n  #include \"y.cuh\"\n#include \"x.cuh\"\nC\n",
+		"x.cuh": "#include \"y.cuh\"\nX\n", "y.cuh": "Y\n"}
 	want := "#line 1 \"prelude.cuh\"\nP\n\n#line 1 \"u.cu\"\n#line 1 \"x.cuh\"\n#line 1 \"y.cuh\"\nY\n\n#line 2 \"x.cuh\"\nX\n\n#line 2 \"u.cu\"\nB\n" +
 		"#line 4 \"u.cu\"\n#line 5 \"u.cu\"\nC\n\n"
 	for options, name := range map[string]string{"": "u", "-DA=1 -DB=2": "u -DA=1 -DB=2"} {
@@ -275,7 +282,8 @@ func TestSourceText(t *testing.T) {
 	if _, err := source("nowhere", "", nil); err == nil || !strings.Contains(err.Error(), "nowhere.cu") {
 		t.Errorf("%v", err)
 	}
-	if s, err := source("zz", "", map[string]string{"zz.cu": "#include \"early.cuh\"\n"}); err != nil || !strings.Contains(s.Text, "waitEarlier") {
+	if s, err := source("zz", "", map[string]string{"zz.cu": "#include \"early.cuh\"\n"}); err != nil ||
+		!strings.Contains(s.Text, "waitEarlier") {
 		t.Errorf("a file of the program beside a replaced one: %v", err)
 	}
 }
@@ -284,7 +292,8 @@ func TestSourceText(t *testing.T) {
 func TestSpansOfWrites(t *testing.T) {
 	d, _ := fakeDevice(t)
 	x := tensor.Tensor{Buf: &tensor.Buffer{Addr: 256, Size: 256}, Type: tensor.F32, Rows: 1, Cols: 64, Ld: 64}
-	for _, spans := range [][]span{{{from: 600, to: 1024}, {from: 400, to: 1024}}, {{from: 16, to: 100}, {from: 16, to: 300}}} {
+	for _, spans := range [][]span{{{from: 600, to: 1024}, {from: 400, to: 1024}},
+		{{from: 16, to: 100}, {from: 16, to: 300}}} {
 		var f fresh
 		for i, s := range spans {
 			if f.note(s); f.settled(x, 0, 0) != (i == 0) {

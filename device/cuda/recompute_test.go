@@ -47,7 +47,8 @@ func TestRecompute(t *testing.T) {
 	d := gpu(t, nil)
 	for _, kind := range kinds() {
 		for _, d.wgmma = range []bool{false, d.info.Major == 9} {
-			recomputeSame(t, d, ofKind(kind, model.Config{Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}), 300)
+			recomputeSame(t, d, ofKind(kind,
+				model.Config{Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}), 300)
 		}
 	}
 }

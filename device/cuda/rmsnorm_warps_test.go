@@ -15,13 +15,16 @@ func warpsRight(t *testing.T, d *Device, rows int, widths ...int) {
 	t.Helper()
 	for _, n := range widths {
 		b := newBeside(t, d)
-		x, delta, dy, dx := b.random(tensor.BF16, rows, n, 8, 1), b.random(tensor.BF16, rows, n, 0, 1), b.random(tensor.BF16, rows, n, 0, 1), b.random(tensor.BF16, rows, n, 0, 1)
-		w, y, rstd, dw := b.random(tensor.BF16, 1, n, 0, 1), b.random(tensor.BF16, rows, n, 0, 1), b.random(tensor.F32, 1, rows, 0, 1), b.random(tensor.F32, 1, n, 0, 1)
+		x, delta, dy, dx := b.random(tensor.BF16, rows, n, 8, 1), b.random(tensor.BF16, rows, n, 0, 1),
+			b.random(tensor.BF16, rows, n, 0, 1), b.random(tensor.BF16, rows, n, 0, 1)
+		w, y, rstd, dw := b.random(tensor.BF16, 1, n, 0, 1), b.random(tensor.BF16, rows, n, 0, 1),
+			b.random(tensor.F32, 1, rows, 0, 1), b.random(tensor.F32, 1, n, 0, 1)
 		sum := b.random(tensor.BF16, rows, n, 0, 1)
 		forward := func(d device.Device, i int) { d.RMSNorm(y[i], rstd[i], sum[i], x[i], delta[i], w[i], 1e-5) }
 		for from := 0; from < rows; from += fewRows {
 			to := min(from+fewRows, rows)
-			d.RMSNorm(y[0].RowRange(from, to), rstd[0].Columns(from, to), sum[0].RowRange(from, to), x[0].RowRange(from, to), delta[0].RowRange(from, to), w[0], 1e-5)
+			d.RMSNorm(y[0].RowRange(from, to), rstd[0].Columns(from, to), sum[0].RowRange(from, to),
+				x[0].RowRange(from, to), delta[0].RowRange(from, to), w[0], 1e-5)
 		}
 		want := read(d, y[0], rstd[0], sum[0])
 		b.both(forward)
@@ -54,9 +57,12 @@ func TestNormWarpsLaunch(t *testing.T) {
 		rows, cols int
 		want       []string
 	}{
-		{4096, 768, []string{"rmsnorm_warps 1024,1,1 × 128 + 0", "rmsnorm_backward_warps 1024,1,1 × 128 + 0", "rmsnorm_finish 24,1,1 × 1024 + 0"}},
-		{200, 768, []string{"rmsnorm 200,1,1 × 96 + 0", "rmsnorm_backward 200,1,1 × 96 + 0", "rmsnorm_finish 24,1,1 × 1024 + 0"}},
-		{4096, 2048, []string{"rmsnorm 4096,1,1 × 256 + 0", "rmsnorm_backward 2048,1,1 × 256 + 0", "rmsnorm_finish 64,1,1 × 1024 + 0"}},
+		{4096, 768, []string{"rmsnorm_warps 1024,1,1 × 128 + 0", "rmsnorm_backward_warps 1024,1,1 × 128 + 0",
+			"rmsnorm_finish 24,1,1 × 1024 + 0"}},
+		{200, 768, []string{"rmsnorm 200,1,1 × 96 + 0", "rmsnorm_backward 200,1,1 × 96 + 0",
+			"rmsnorm_finish 24,1,1 × 1024 + 0"}},
+		{4096, 2048, []string{"rmsnorm 4096,1,1 × 256 + 0", "rmsnorm_backward 2048,1,1 × 256 + 0",
+			"rmsnorm_finish 64,1,1 × 1024 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
 		x, w, rstd := act(d, c.rows, c.cols), act(d, 1, c.cols), stat(d, 1, c.rows)

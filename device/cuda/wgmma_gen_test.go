@@ -74,7 +74,8 @@ func writeWgmma(b *strings.Builder, n int, registers bool) {
 		b.WriteString("\n")
 	}
 	if registers {
-		b.WriteString(`               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(TB));` + "\n}\n")
+		b.WriteString(`               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(TB));` +
+			"\n}\n")
 	} else {
 		b.WriteString("               : \"l\"(a), \"l\"(b), \"r\"(add), \"n\"(TA), \"n\"(TB));\n}\n")
 	}

@@ -21,7 +21,8 @@ type beside struct {
 }
 
 func newBeside(t testing.TB, d *Device) *beside {
-	return &beside{t: t, d: d, oracle: ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32}), r: rand.New(rand.NewPCG(1, 2))}
+	return &beside{t: t, d: d, oracle: ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32}),
+		r: rand.New(rand.NewPCG(1, 2))}
 }
 
 // random makes a tensor of standard normal numbers times scale on both; the view is pad columns narrower than its rows.
@@ -113,8 +114,10 @@ func wide(t *testing.T, d *Device, m, n, k int) {
 	b.both(func(d device.Device, i int) { d.EmbedBackward(dtable[i], dout[i], ids[i]) })
 	b.same("EmbedBackward", dtable, 1e-6)
 
-	x, dy, w := b.random(tensor.BF16, 9, 9000, 0, 1), b.random(tensor.BF16, 9, 9000, 0, 1), b.random(tensor.BF16, 1, 9000, 0, 1)
-	y, dx, rstd, dw := b.random(tensor.BF16, 9, 9000, 0, 1), b.random(tensor.BF16, 9, 9000, 0, 1), b.random(tensor.F32, 1, 9, 0, 1), b.random(tensor.F32, 1, 9000, 0, 1)
+	x, dy, w := b.random(tensor.BF16, 9, 9000, 0, 1), b.random(tensor.BF16, 9, 9000, 0, 1),
+		b.random(tensor.BF16, 1, 9000, 0, 1)
+	y, dx, rstd, dw := b.random(tensor.BF16, 9, 9000, 0, 1), b.random(tensor.BF16, 9, 9000, 0, 1),
+		b.random(tensor.F32, 1, 9, 0, 1), b.random(tensor.F32, 1, 9000, 0, 1)
 	b.both(func(d device.Device, i int) {
 		d.RMSNorm(y[i], rstd[i], tensor.Tensor{}, x[i], tensor.Tensor{}, w[i], 1e-5)
 		d.RMSNormBackward(dx[i], dw[i], dy[i], x[i], w[i], rstd[i])
@@ -122,7 +125,8 @@ func wide(t *testing.T, d *Device, m, n, k int) {
 	b.same("RMSNorm", y, 1e-2)
 	b.same("RMSNormBackward dx", dx, 1e-2)
 	b.same("RMSNormBackward dw", dw, 1e-5)
-	gu, h, dh := b.random(tensor.BF16, 9, 2*20, 0, 2), b.random(tensor.BF16, 9, 20, 4, 1), b.random(tensor.BF16, 9, 20, 4, 1)
+	gu, h, dh := b.random(tensor.BF16, 9, 2*20, 0, 2), b.random(tensor.BF16, 9, 20, 4, 1),
+		b.random(tensor.BF16, 9, 20, 4, 1)
 	b.both(func(d device.Device, i int) { // u between 16 bytes
 		d.SwiGLU(h[i], gu[i])
 		d.SwiGLUBackward(gu[i], dh[i], dh[i], gu[i])
@@ -141,9 +145,11 @@ func wide(t *testing.T, d *Device, m, n, k int) {
 // classify checks one shape.
 func (b *beside) classify(n, width, classes int) {
 	x, w, ids := b.random(tensor.BF16, n, width, 0, 1), b.random(tensor.BF16, classes, width, 0, 0.1), b.ids(n, classes)
-	loss, dx, dw := b.random(tensor.F32, 1, n, 0, 1), b.random(tensor.BF16, n, width, 0, 1), b.random(tensor.F32, classes, width, 0, 1)
+	loss, dx, dw := b.random(tensor.F32, 1, n, 0, 1), b.random(tensor.BF16, n, width, 0, 1),
+		b.random(tensor.F32, classes, width, 0, 1)
 	b.both(func(d device.Device, i int) {
-		d.Classify(&device.Classifier{X: x[i], W: w[i], Targets: ids[i], Loss: loss[i], DX: dx[i], DW: dw[i], Scale: 0.5})
+		d.Classify(&device.Classifier{X: x[i], W: w[i], Targets: ids[i], Loss: loss[i], DX: dx[i],
+			DW: dw[i], Scale: 0.5})
 	})
 	b.same("Classify Loss", loss, 1e-5)
 	b.same("Classify DX", dx, 2e-2)
@@ -154,7 +160,8 @@ func (b *beside) classify(n, width, classes int) {
 func rowsAlone(t *testing.T, d *Device) {
 	b := newBeside(t, d)
 	for _, s := range [][2]int{{72, 1100}, {200, 600}} {
-		x, w, y := b.random(tensor.BF16, 100, s[1], 0, 1)[0], b.random(tensor.BF16, s[0], s[1], 0, 1)[0], b.random(tensor.F32, 100, s[0], 0, 1)[0]
+		x, w, y := b.random(tensor.BF16, 100, s[1], 0, 1)[0], b.random(tensor.BF16, s[0], s[1], 0, 1)[0],
+			b.random(tensor.F32, 100, s[0], 0, 1)[0]
 		d.MatMul(y, x, w, device.MatMul{TransB: true})
 		all, one := make([]float32, y.Len()), make([]float32, s[0])
 		device.ReadFloats(d, all, y)

@@ -34,7 +34,8 @@ func BenchmarkRef(b *testing.B) { devicetest.BenchAll(b, ref.New()) }
 
 // The sampled oracle of long sequences agrees with the whole one at a length that both can do, in every set of dtypes.
 func TestLong(t *testing.T) {
-	for _, types := range []device.Types{{Act: tensor.F64, Stat: tensor.F64}, {Act: tensor.F32, Stat: tensor.F32}, {Act: tensor.BF16, Stat: tensor.F32}} {
+	for _, types := range []device.Types{{Act: tensor.F64, Stat: tensor.F64}, {Act: tensor.F32, Stat: tensor.F32},
+		{Act: tensor.BF16, Stat: tensor.F32}} {
 		devicetest.RunLong(t, ref.NewTypes(types), 200)
 	}
 }

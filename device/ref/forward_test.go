@@ -46,9 +46,11 @@ func TestForwardByHand(t *testing.T) {
 	near(t, "heads apart by one λ", load(apart).v, []float64{1 - 5, 2 - 50, 3 - 10, 4 - 100})
 
 	lam := b.zeros(1, 1)
-	b.Lambda(lam, device.LambdaVecs{Q1: b.set(1, 1, 2), K1: b.set(1, 3, -1), Q2: b.set(1, 0.5, 0), K2: b.set(1, 2, 9)}, 0.8)
+	b.Lambda(lam, device.LambdaVecs{Q1: b.set(1, 1, 2), K1: b.set(1, 3, -1), Q2: b.set(1, 0.5, 0), K2: b.set(1, 2, 9)},
+		0.8)
 	near(t, "λ", load(lam).v, []float64{e(1) - e(1) + 0.8})
-	b.Lambda(lam, device.LambdaVecs{Q1: b.set(1, 1, 0), K1: b.set(1, 2, 0), Q2: b.set(1, 0, 0), K2: b.set(1, 2, 9)}, 0.2)
+	b.Lambda(lam, device.LambdaVecs{Q1: b.set(1, 1, 0), K1: b.set(1, 2, 0), Q2: b.set(1, 0, 0), K2: b.set(1, 2, 9)},
+		0.2)
 	near(t, "λ", load(lam).v, []float64{e(2) - 1 + 0.2})
 
 	sq := b.set(1, 5)
@@ -123,7 +125,8 @@ func TestClassifyParts(t *testing.T) {
 	b := newBench(5)
 	x, w := b.normal(4, 3), b.normal(6, 3)
 	targets := []int32{5, 0, -1, 2}
-	whole := &device.Classifier{X: x, W: w, Targets: b.ints(targets...), Loss: b.zeros(1, 4), DX: b.zeros(4, 3), DW: b.zeros(6, 3), Scale: 0.5}
+	whole := &device.Classifier{X: x, W: w, Targets: b.ints(targets...), Loss: b.zeros(1, 4), DX: b.zeros(4, 3),
+		DW: b.zeros(6, 3), Scale: 0.5}
 	b.Classify(whole)
 	for n, target := range targets {
 		sum, hit := 0.0, 0.0
@@ -152,7 +155,8 @@ func TestClassifyParts(t *testing.T) {
 				local[i] = device.Elsewhere
 			}
 		}
-		return &device.Classifier{X: x, W: w.RowRange(3*r, 3*r+3), Targets: b.ints(local...), Loss: b.set(1, 7, 7, 7, 7), Scale: 0.5}
+		return &device.Classifier{X: x, W: w.RowRange(3*r, 3*r+3), Targets: b.ints(local...),
+			Loss: b.set(1, 7, 7, 7, 7), Scale: 0.5}
 	}
 	for r := range 2 {
 		c := rank(r)
@@ -192,7 +196,8 @@ func TestCachedIsTheLastRow(t *testing.T) {
 			}
 			kw := G * max(keys, 1) * D
 			k, v, lam := b.normal(T, kw), b.normal(T, G*DV), b.normal(T, H)
-			c := &device.Cache{K: b.zeros(5*page, kw), V: b.zeros(5*page, G*DV), Table: device.Empty(b, tensor.I32, 2, 4), PageSize: page}
+			c := &device.Cache{K: b.zeros(5*page, kw), V: b.zeros(5*page, G*DV),
+				Table: device.Empty(b, tensor.I32, 2, 4), PageSize: page}
 			device.WriteI32(b, c.Table, []int32{0, 0, 0, 0, 3, 1, 4, 2})
 			slot, pos := b.ints(1, 1, 1, 1, 1, 1, 1), b.ints(0, 1, 2, 3, 4, 5, 6)
 			b.CacheWrite(c, k, v, slot, pos)
@@ -204,8 +209,10 @@ func TestCachedIsTheLastRow(t *testing.T) {
 				b.AttentionCached(&device.Attn{AttnShape: s, Norm: n, Q: q, Out: got}, c, slot, pos)
 			} else {
 				q := b.normal(T, 2*H*D)
-				b.DiffAttention(&device.DiffAttn{AttnShape: s, Keys: keys, Norm: n, Q: q, K: k, V: v, Lam: lam, Out: want, Raw: raw, Rstd: rstd})
-				b.DiffAttentionCached(&device.DiffAttn{AttnShape: s, Keys: keys, Norm: n, Q: q, Lam: lam, Out: got}, c, slot, pos)
+				b.DiffAttention(&device.DiffAttn{AttnShape: s, Keys: keys, Norm: n, Q: q, K: k, V: v, Lam: lam,
+					Out: want, Raw: raw, Rstd: rstd})
+				b.DiffAttentionCached(&device.DiffAttn{AttnShape: s, Keys: keys, Norm: n, Q: q, Lam: lam, Out: got}, c,
+					slot, pos)
 			}
 			near(t, "cached rows", load(got).v, load(want).v)
 			device.WriteI32(b, c.Table.RowRange(0, 1), []int32{3, 1, 4, 2}) // the same pages by another slot
@@ -249,10 +256,12 @@ func TestAdamWMasters(t *testing.T) {
 		want[i] = float32(float64(x) - 0.01*(1+0.1*float64(x)))
 	}
 	for _, kind := range []string{"weight", "master", "rounded", "halves"} {
-		act := map[string]tensor.DType{"weight": tensor.F32, "master": tensor.BF16, "rounded": tensor.F32, "halves": tensor.BF16}[kind]
+		act := map[string]tensor.DType{"weight": tensor.F32, "master": tensor.BF16, "rounded": tensor.F32,
+			"halves": tensor.BF16}[kind]
 		d := NewTypes(device.Types{Act: act, Stat: tensor.F32})
-		a := &device.AdamW{W: device.Empty(d, act, 1, 3), M: f32(d, 0, 0, 0), V: f32(d, 0, 0, 0), G: f32(d, 2, 2, 2), Rate: f32(d, 0.01, 0.5, 0.25), GradSq: f32(d, 12),
-			Beta1: 0.5, Beta2: 0.75, Eps: 0, Decay: 0.1, RoundBF16: kind == "rounded"}
+		a := &device.AdamW{W: device.Empty(d, act, 1, 3), M: f32(d, 0, 0, 0), V: f32(d, 0, 0, 0), G: f32(d, 2, 2, 2),
+			Rate: f32(d, 0.01, 0.5, 0.25), GradSq: f32(d, 12), Beta1: 0.5, Beta2: 0.75, Eps: 0, Decay: 0.1,
+			RoundBF16: kind == "rounded"}
 		switch kind {
 		case "halves":
 			a.Master = device.Empty(d, tensor.I16, 1, 3)
@@ -292,10 +301,13 @@ func TestAdamWMasters(t *testing.T) {
 // An oracle of other types stores each result rounded once, and names them; what is freed cannot be read.
 func TestOracleOfOtherTypes(t *testing.T) {
 	d := NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})
-	if d.Types().Cache != tensor.BF16 || NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32, Cache: tensor.F32}).Types().Cache != tensor.F32 || !strings.Contains(d.Name(), "BF16 and F32") {
+	if d.Types().Cache != tensor.BF16 ||
+		NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32, Cache: tensor.F32}).Types().Cache != tensor.F32 ||
+		!strings.Contains(d.Name(), "BF16 and F32") {
 		t.Errorf("%s: %+v", d.Name(), d.Types())
 	}
-	a, w, c := device.Empty(d, tensor.BF16, 1, 2), device.Empty(d, tensor.BF16, 1, 2), device.Empty(d, tensor.BF16, 1, 1)
+	a, w, c := device.Empty(d, tensor.BF16, 1, 2), device.Empty(d, tensor.BF16, 1, 2),
+		device.Empty(d, tensor.BF16, 1, 1)
 	device.WriteFloats(d, a, []float64{1.0078125, 3})
 	device.WriteFloats(d, w, []float64{1.0078125, 0.0078125})
 	d.MatMul(c, a, w, device.MatMul{TransB: true})
@@ -318,13 +330,16 @@ func TestWeightGradientsAccumulate(t *testing.T) {
 	b := newBench(8)
 	s := device.AttnShape{B: 1, T: 4, Heads: 2, Groups: 1, D: 3, DV: 6, Scale: 0.6}
 	norm := device.HeadNorm{On: true, Weight: b.normal(1, 6), Eps: 0.1, Scale: 0.3}
-	a := &device.Attn{AttnShape: s, Norm: norm, Q: b.normal(4, 6), K: b.normal(4, 3), V: b.normal(4, 6), Out: b.zeros(4, 12), Raw: b.zeros(4, 12), Rstd: b.zeros(4, 2), LSE: b.zeros(4, 2)}
+	a := &device.Attn{AttnShape: s, Norm: norm, Q: b.normal(4, 6), K: b.normal(4, 3), V: b.normal(4, 6),
+		Out: b.zeros(4, 12), Raw: b.zeros(4, 12), Rstd: b.zeros(4, 2), LSE: b.zeros(4, 2)}
 	b.Attention(a)
-	g := &device.AttnGrad{DOut: b.normal(4, 12), DQ: b.zeros(4, 6), DK: b.zeros(4, 3), DV: b.zeros(4, 6), DNorm: b.zeros(1, 6)}
-	two := &device.DiffAttn{AttnShape: s, Keys: 1, Norm: norm, Q: b.normal(4, 12), K: a.K, V: a.V, Lam: b.normal(1, 1), Out: b.zeros(4, 12), Raw: b.zeros(4, 12), Out2: b.zeros(4, 12),
-		Rstd: b.zeros(4, 2), LSE: b.zeros(4, 4)}
+	g := &device.AttnGrad{DOut: b.normal(4, 12), DQ: b.zeros(4, 6), DK: b.zeros(4, 3), DV: b.zeros(4, 6),
+		DNorm: b.zeros(1, 6)}
+	two := &device.DiffAttn{AttnShape: s, Keys: 1, Norm: norm, Q: b.normal(4, 12), K: a.K, V: a.V, Lam: b.normal(1, 1),
+		Out: b.zeros(4, 12), Raw: b.zeros(4, 12), Out2: b.zeros(4, 12), Rstd: b.zeros(4, 2), LSE: b.zeros(4, 4)}
 	b.DiffAttention(two)
-	h := &device.DiffAttnGrad{DOut: g.DOut, DQ: b.zeros(4, 12), DK: b.zeros(4, 3), DV: b.zeros(4, 6), DNorm: b.zeros(1, 6), DLam: b.zeros(4, 2)}
+	h := &device.DiffAttnGrad{DOut: g.DOut, DQ: b.zeros(4, 12), DK: b.zeros(4, 3), DV: b.zeros(4, 6),
+		DNorm: b.zeros(1, 6), DLam: b.zeros(4, 2)}
 	var once [2][]float64
 	for n := range 2 {
 		b.AttentionBackward(a, g)

@@ -66,7 +66,8 @@ func (b *bench) check(t *testing.T, forward func(), out, weight tensor.Tensor, p
 			x[i] = was
 			num := (up - down) / (2 * h)
 			if err := math.Abs(num - grad[i]); !(err <= 1e-6*max(scale, 1e-2)) {
-				t.Fatalf("%s[%d]: backward says %.12g, differences say %.12g (scale %.3g)", p.name, i, grad[i], num, scale)
+				t.Fatalf("%s[%d]: backward says %.12g, differences say %.12g (scale %.3g)", p.name, i,
+					grad[i], num, scale)
 			}
 		}
 	}
@@ -205,7 +206,8 @@ func starts(b *bench) map[string]tensor.Tensor {
 
 func TestAttentionGradient(t *testing.T) {
 	b := newBench(8)
-	for _, sh := range []device.AttnShape{{B: 2, T: 5, Heads: 2, Groups: 2, D: 3, DV: 4}, {B: 2, T: 5, Heads: 4, Groups: 2, D: 2, DV: 3}} {
+	for _, sh := range []device.AttnShape{{B: 2, T: 5, Heads: 2, Groups: 2, D: 3, DV: 4},
+		{B: 2, T: 5, Heads: 4, Groups: 2, D: 2, DV: 3}} {
 		sh.Scale = 1 / math.Sqrt(float64(sh.D))
 		for norm, hn := range norms(b, sh.DV) {
 			for start, st := range starts(b) {
@@ -227,9 +229,10 @@ func TestAttentionGradient(t *testing.T) {
 // attn is an attention with random inputs and room for everything else.
 func (b *bench) attn(sh device.AttnShape, norm device.HeadNorm, start tensor.Tensor) (*device.Attn, *device.AttnGrad) {
 	n, h, w := sh.B*sh.T, sh.Heads, sh.Heads*sh.DV
-	a := &device.Attn{AttnShape: sh, Norm: norm, Start: start, Q: b.normal(n, h*sh.D), K: b.normal(n, sh.Groups*sh.D), V: b.normal(n, sh.Groups*sh.DV),
-		Out: b.zeros(n, w), LSE: b.zeros(n, h)}
-	g := &device.AttnGrad{DOut: b.normal(n, w), DQ: b.zeros(n, a.Q.Cols), DK: b.zeros(n, a.K.Cols), DV: b.zeros(n, a.V.Cols)}
+	a := &device.Attn{AttnShape: sh, Norm: norm, Start: start, Q: b.normal(n, h*sh.D), K: b.normal(n, sh.Groups*sh.D),
+		V: b.normal(n, sh.Groups*sh.DV), Out: b.zeros(n, w), LSE: b.zeros(n, h)}
+	g := &device.AttnGrad{DOut: b.normal(n, w), DQ: b.zeros(n, a.Q.Cols), DK: b.zeros(n, a.K.Cols),
+		DV: b.zeros(n, a.V.Cols)}
 	if norm.On {
 		a.Raw, a.Rstd = b.zeros(n, w), b.zeros(n, h)
 	}
@@ -241,15 +244,17 @@ func (b *bench) attn(sh device.AttnShape, norm device.HeadNorm, start tensor.Ten
 
 func TestDiffAttentionGradient(t *testing.T) {
 	b := newBench(9)
-	for _, sh := range []device.AttnShape{{B: 2, T: 5, Heads: 2, Groups: 2, D: 3, DV: 6}, {B: 2, T: 5, Heads: 4, Groups: 2, D: 2, DV: 4}} {
+	for _, sh := range []device.AttnShape{{B: 2, T: 5, Heads: 2, Groups: 2, D: 3, DV: 6},
+		{B: 2, T: 5, Heads: 4, Groups: 2, D: 2, DV: 4}} {
 		sh.Scale = 1 / math.Sqrt(float64(sh.D))
 		for _, keys := range []int{1, 2} {
 			for _, scalar := range []bool{true, false} {
 				for norm, hn := range norms(b, sh.DV) {
 					for start, st := range starts(b) {
-						t.Run(fmt.Sprintf("heads%d/keys%d/scalar=%v/%s/%s", sh.Heads, keys, scalar, norm, start), func(t *testing.T) {
-							b.diffGradient(t, sh, keys, scalar, hn, st)
-						})
+						t.Run(fmt.Sprintf("heads%d/keys%d/scalar=%v/%s/%s", sh.Heads, keys, scalar, norm, start),
+							func(t *testing.T) {
+								b.diffGradient(t, sh, keys, scalar, hn, st)
+							})
 					}
 				}
 			}
@@ -257,7 +262,8 @@ func TestDiffAttentionGradient(t *testing.T) {
 	}
 }
 
-func (b *bench) diffGradient(t *testing.T, sh device.AttnShape, keys int, scalar bool, norm device.HeadNorm, start tensor.Tensor) {
+func (b *bench) diffGradient(t *testing.T, sh device.AttnShape, keys int, scalar bool, norm device.HeadNorm,
+	start tensor.Tensor) {
 	a, g := b.diffAttn(sh, keys, norm, start)
 	if scalar {
 		a.Lam = b.normal(1, 1)
@@ -279,11 +285,14 @@ func (b *bench) diffGradient(t *testing.T, sh device.AttnShape, keys int, scalar
 }
 
 // diffAttn is a differential attention with random inputs, λ per row, and room for everything else.
-func (b *bench) diffAttn(sh device.AttnShape, keys int, norm device.HeadNorm, start tensor.Tensor) (*device.DiffAttn, *device.DiffAttnGrad) {
+func (b *bench) diffAttn(sh device.AttnShape, keys int, norm device.HeadNorm, start tensor.Tensor) (*device.DiffAttn,
+	*device.DiffAttnGrad) {
 	n, h, w := sh.B*sh.T, sh.Heads, sh.Heads*sh.DV
-	a := &device.DiffAttn{AttnShape: sh, Keys: keys, Norm: norm, Start: start, Q: b.normal(n, 2*h*sh.D), K: b.normal(n, sh.Groups*keys*sh.D),
-		V: b.normal(n, sh.Groups*sh.DV), Lam: b.normal(n, h), Out: b.zeros(n, w), Out2: b.zeros(n, w), LSE: b.zeros(n, 2*h)}
-	g := &device.DiffAttnGrad{DOut: b.normal(n, w), DQ: b.zeros(n, a.Q.Cols), DK: b.zeros(n, a.K.Cols), DV: b.zeros(n, a.V.Cols), DLam: b.zeros(n, h)}
+	a := &device.DiffAttn{AttnShape: sh, Keys: keys, Norm: norm, Start: start, Q: b.normal(n, 2*h*sh.D),
+		K: b.normal(n, sh.Groups*keys*sh.D), V: b.normal(n, sh.Groups*sh.DV), Lam: b.normal(n, h), Out: b.zeros(n, w),
+		Out2: b.zeros(n, w), LSE: b.zeros(n, 2*h)}
+	g := &device.DiffAttnGrad{DOut: b.normal(n, w), DQ: b.zeros(n, a.Q.Cols), DK: b.zeros(n, a.K.Cols),
+		DV: b.zeros(n, a.V.Cols), DLam: b.zeros(n, h)}
 	if norm.On {
 		a.Raw, a.Rstd = b.zeros(n, w), b.zeros(n, h)
 	}

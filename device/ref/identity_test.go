@@ -144,7 +144,8 @@ func TestAttentionOfOneToken(t *testing.T) {
 	for n := range sh.B {
 		for h := range sh.Heads {
 			near(t, "raw", load(a.Out).head(n, h, sh.DV), load(a.V).row(n))
-			near(t, "lse", load(a.LSE).row(n)[h:h+1], []float64{0.5 * dot(load(a.Q).head(n, h, sh.D), load(a.K).row(n))})
+			near(t, "lse", load(a.LSE).row(n)[h:h+1],
+				[]float64{0.5 * dot(load(a.Q).head(n, h, sh.D), load(a.K).row(n))})
 		}
 	}
 	near(t, "dq", load(g.DQ).v, make([]float64, g.DQ.Len()))
@@ -183,8 +184,8 @@ func TestProbsTimesValues(t *testing.T) {
 // Clipping scales the gradient to MaxNorm; a first step without decay moves each weight by lr·sign(g).
 func TestAdamWFirstStep(t *testing.T) {
 	b := newBench(27)
-	a := &device.AdamW{W: b.normal(1, 6), M: b.zeros(1, 6), V: b.zeros(1, 6), G: b.normal(1, 6), Rate: b.zeros(1, 3), GradSq: b.zeros(1, 1),
-		Beta1: 0.9, Beta2: 0.95, MaxNorm: 0.5}
+	a := &device.AdamW{W: b.normal(1, 6), M: b.zeros(1, 6), V: b.zeros(1, 6), G: b.normal(1, 6), Rate: b.zeros(1, 3),
+		GradSq: b.zeros(1, 1), Beta1: 0.9, Beta2: 0.95, MaxNorm: 0.5}
 	copy(tensor.Host[float64](a.Rate), []float64{0.1, 1 - 0.9, 1 - 0.95})
 	b.SumSquares(a.GradSq, a.G)
 	w, g := load(a.W).v, load(a.G).v
@@ -229,7 +230,8 @@ func TestCacheEnds(t *testing.T) {
 		if err := b.Sync(); (err != nil) != bad {
 			t.Errorf("page %d: %v", page, err)
 		}
-		a := &device.Attn{AttnShape: device.AttnShape{Heads: 1, Groups: 1, D: 2, DV: 2}, Q: b.zeros(2, 2), Out: b.normal(2, 2)}
+		a := &device.Attn{AttnShape: device.AttnShape{Heads: 1, Groups: 1, D: 2, DV: 2}, Q: b.zeros(2, 2),
+			Out: b.normal(2, 2)}
 		b.AttentionCached(a, c, slot, b.ints(0, 1))
 		if err := b.Sync(); (err != nil) != bad {
 			t.Errorf("read of page %d: %v", page, err)
@@ -249,7 +251,8 @@ func TestTargetsInRange(t *testing.T) {
 	b := newBench(30)
 	for target, good := range map[int32]bool{-3: false, device.Elsewhere: false, -1: true, 0: true, 4: true, 5: false} {
 		for _, split := range []bool{false, true} {
-			c := &device.Classifier{X: b.normal(2, 3), W: b.normal(5, 3), Targets: b.ints(1, target), Loss: b.set(1, 7, 7), Scale: 1}
+			c := &device.Classifier{X: b.normal(2, 3), W: b.normal(5, 3), Targets: b.ints(1, target),
+				Loss: b.set(1, 7, 7), Scale: 1}
 			if split {
 				c.Part = b.zeros(2, 2)
 			}
@@ -329,8 +332,9 @@ func TestHeadNormWithoutWeight(t *testing.T) {
 	q, k, v, dout := b.normal(T, H*D), b.normal(T, H*D), b.normal(T, H*D), b.normal(T, H*D)
 	var results [2][]float64
 	for i := range results {
-		a := &device.Attn{AttnShape: device.AttnShape{B: 1, T: T, Heads: H, Groups: H, D: D, DV: D, Scale: 0.5}, Norm: device.HeadNorm{On: true, Eps: 1e-3, Scale: 0.7},
-			Q: q, K: k, V: v, Out: b.zeros(T, H*D), Raw: b.zeros(T, H*D), LSE: b.zeros(T, H), Rstd: b.zeros(T, H)}
+		a := &device.Attn{AttnShape: device.AttnShape{B: 1, T: T, Heads: H, Groups: H, D: D, DV: D, Scale: 0.5},
+			Norm: device.HeadNorm{On: true, Eps: 1e-3, Scale: 0.7}, Q: q, K: k, V: v, Out: b.zeros(T, H*D),
+			Raw: b.zeros(T, H*D), LSE: b.zeros(T, H), Rstd: b.zeros(T, H)}
 		g := &device.AttnGrad{DOut: dout, DQ: b.zeros(T, H*D), DK: b.zeros(T, H*D), DV: b.zeros(T, H*D)}
 		if i == 1 {
 			a.Norm.Weight, g.DNorm = b.set(1, 1, 1, 1, 1), b.zeros(1, D)

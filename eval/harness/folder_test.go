@@ -25,25 +25,37 @@ func TestFoldersOfTasks(t *testing.T) {
 		files map[string]string
 		want  string // names with groups, or the error
 	}{
-		"one":             {map[string]string{"a.yaml": asksFile("a")}, "a"},
-		"two endings":     {map[string]string{"a.yaml": asksFile("a"), "sub/b.yml": asksFile("b"), "c.txt": "no: yaml: at all"}, "a b"},
-		"a part":          {map[string]string{"a.yaml": asksFile("a"), "part.yaml": "num_fewshot: 3\n"}, "a"},
-		"group":           {map[string]string{"a.yaml": asksFile("a"), "b.yaml": asksFile("b"), "g.yaml": "group: g\ntask: [a]\n"}, "b g/a"},
-		"group of groups": {map[string]string{"a.yaml": asksFile("a"), "b.yaml": asksFile("b"), "g.yaml": "group: g\ntask:\n- a\n- group: h\n  task: [b]\n"}, "g/a h/b"},
-		"written out":     {map[string]string{"g.yaml": "group: g\ntask:\n  - task: c\n" + inline}, "g/c"},
-		"twice":           {map[string]string{"a.yaml": asksFile("a"), "b.yaml": asksFile("a")}, "error: the task a is there twice"},
-		"none":            {map[string]string{"part.yaml": "num_fewshot: 3\n"}, "error: no file here defines a task"},
-		"all":             {map[string]string{"a.yaml": asksFile("all")}, `error: "all" cannot be a name`},
-		"no mapping":      {map[string]string{"a.yaml": "- a\n"}, "error: want one YAML mapping"},
-		"two documents":   {map[string]string{"a.yaml": asksFile("a") + "---\nb: 1\n"}, "error: want one YAML mapping"},
-		"nameless group":  {map[string]string{"g.yaml": "task: [a]\n"}, `error: "task" is a list; want "group"`},
-		"unknown member":  {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [b]\n"}, "error: group g: the task b is in none of the files"},
-		"odd member":      {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [7]\n"}, "error: group g: an entry is neither"},
-		"unwritten":       {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask:\n  - task: b\n    num_fewshot: 1\n"}, "error: group g: the task b is in none of the files"},
-		"no list":         {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: 7\n"}, `error: "task" is a list; want "group"`},
-		"odd key":         {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [a]\nshots: 3\n"}, `error: key "shots" of a group is not known`},
-		"too deep":        {map[string]string{"a.yaml": asksFile("a") + "metadata: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n"}, "error: nested deeper than 50"},
-		"too long":        {map[string]string{"a.yaml": asksFile("a") + "# " + strings.Repeat("x", maxFile)}, "error: a task file has at most"},
+		"one": {map[string]string{"a.yaml": asksFile("a")}, "a"},
+		"two endings": {map[string]string{"a.yaml": asksFile("a"), "sub/b.yml": asksFile("b"),
+			"c.txt": "no: yaml: at all"}, "a b"},
+		"a part": {map[string]string{"a.yaml": asksFile("a"), "part.yaml": "num_fewshot: 3\n"}, "a"},
+		"group": {map[string]string{"a.yaml": asksFile("a"), "b.yaml": asksFile("b"),
+			"g.yaml": "group: g\ntask: [a]\n"}, "b g/a"},
+		"group of groups": {map[string]string{"a.yaml": asksFile("a"), "b.yaml": asksFile("b"),
+			"g.yaml": "group: g\ntask:\n- a\n- group: h\n  task: [b]\n"}, "g/a h/b"},
+		"written out": {map[string]string{"g.yaml": "group: g\ntask:\n  - task: c\n" + inline}, "g/c"},
+		"twice": {map[string]string{"a.yaml": asksFile("a"), "b.yaml": asksFile("a")},
+			"error: the task a is there twice"},
+		"none":           {map[string]string{"part.yaml": "num_fewshot: 3\n"}, "error: no file here defines a task"},
+		"all":            {map[string]string{"a.yaml": asksFile("all")}, `error: "all" cannot be a name`},
+		"no mapping":     {map[string]string{"a.yaml": "- a\n"}, "error: want one YAML mapping"},
+		"two documents":  {map[string]string{"a.yaml": asksFile("a") + "---\nb: 1\n"}, "error: want one YAML mapping"},
+		"nameless group": {map[string]string{"g.yaml": "task: [a]\n"}, `error: "task" is a list; want "group"`},
+		"unknown member": {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [b]\n"},
+			"error: group g: the task b is in none of the files"},
+		"odd member": {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [7]\n"},
+			"error: group g: an entry is neither"},
+		"unwritten": {map[string]string{"a.yaml": asksFile("a"),
+			"g.yaml": "group: g\ntask:\n  - task: b\n    num_fewshot: 1\n"},
+			"error: group g: the task b is in none of the files"},
+		"no list": {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: 7\n"},
+			`error: "task" is a list; want "group"`},
+		"odd key": {map[string]string{"a.yaml": asksFile("a"), "g.yaml": "group: g\ntask: [a]\nshots: 3\n"},
+			`error: key "shots" of a group is not known`},
+		"too deep": {map[string]string{"a.yaml": asksFile("a") + "metadata: " + strings.Repeat("[", 60) +
+			strings.Repeat("]", 60) + "\n"}, "error: nested deeper than 50"},
+		"too long": {map[string]string{"a.yaml": asksFile("a") + "# " + strings.Repeat("x", maxFile)},
+			"error: a task file has at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -104,7 +116,8 @@ func TestSingleTaskFile(t *testing.T) {
 func TestHarnessSamplesAreLogged(t *testing.T) {
 	files := tasksOf(t, filepath.Join("testdata", "tasks"))
 	s := subject(t)
-	for name, keys := range map[string][]string{"arc_easy": {"contexts", "continuations", "right", "scores"}, "lambada_openai": {"context", "continuation", "score"}} {
+	for name, keys := range map[string][]string{"arc_easy": {"contexts", "continuations", "right", "scores"},
+		"lambada_openai": {"context", "continuation", "score"}} {
 		opt := eval.Options{Shots: 0, Limit: 2, LogSamples: true}
 		r := run(t, files[name], s, opt)
 		for _, a := range r.Answers {

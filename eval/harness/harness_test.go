@@ -41,7 +41,8 @@ func subject(t *testing.T) *eval.Subject { return subjectOn(t, ref.New()) }
 func subjectOn(t *testing.T, d device.Device) *eval.Subject {
 	t.Helper()
 	tok := tokenizer.Bytes()
-	c := model.Config{Arch: "diff", Vocab: tok.Vocab(), Context: 1024, Layers: 1, Dim: 16, Heads: 2, KVHeads: 2, HeadDim: 4}
+	c := model.Config{Arch: "diff", Vocab: tok.Vocab(), Context: 1024, Layers: 1, Dim: 16, Heads: 2,
+		KVHeads: 2, HeadDim: 4}
 	m := modeltest.New(t, d, c, layer.Memory{}, 11)
 	return &eval.Subject{Name: "m", Model: m, Tokenizer: tok, Batch: 3}
 }
@@ -67,14 +68,16 @@ var builtIn = map[string]struct {
 		return map[string]any{"id": 0, "query": d["goal"], "choices": []any{d["sol1"], d["sol2"]}, "gold": d["label"]}
 	}},
 	"boolq": {"mc/boolq_val", "boolq_val", func(d map[string]any) map[string]any {
-		return map[string]any{"id": 0, "passage": d["passage"], "question": d["question"], "choices": []string{"no", "yes"}, "gold": d["label"]}
+		return map[string]any{"id": 0, "passage": d["passage"], "question": d["question"],
+			"choices": []string{"no", "yes"}, "gold": d["label"]}
 	}},
 	"winogrande": {"mc/winogrande_val", "winogrande_val", func(d map[string]any) map[string]any {
 		gold := 0
 		if d["answer"] == "2" {
 			gold = 1
 		}
-		return map[string]any{"id": 0, "sentence": d["sentence"], "options": []any{d["option1"], d["option2"]}, "gold": gold}
+		return map[string]any{"id": 0, "sentence": d["sentence"],
+			"options": []any{d["option1"], d["option2"]}, "gold": gold}
 	}},
 	"lambada_openai": {"mc/lambada_openai_test", "lambada_test", func(d map[string]any) map[string]any {
 		text := d["text"].(string)
@@ -95,11 +98,12 @@ func TestBuiltIn(t *testing.T) {
 	}
 	for name, set := range builtIn {
 		var lines strings.Builder
-		err := data.Rows(filepath.Join("testdata", "tasks", "data", set.from+".jsonl"), func(_ int, d map[string]any) error {
-			b, err := json.Marshal(set.rewrite(d))
-			lines.Write(append(b, '\n'))
-			return err
-		})
+		err := data.Rows(filepath.Join("testdata", "tasks", "data", set.from+".jsonl"),
+			func(_ int, d map[string]any) error {
+				b, err := json.Marshal(set.rewrite(d))
+				lines.Write(append(b, '\n'))
+				return err
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +122,8 @@ func TestBuiltIn(t *testing.T) {
 		for i := range want.Answers {
 			for key, v := range want.Answers[i].Values {
 				if _, shown := want.Metric(key); (shown || key == "nll") && got.Answers[i].Values[key] != v {
-					t.Errorf("%s: %s of sample %d is %g of the file, %g built in", name, key, i, got.Answers[i].Values[key], v)
+					t.Errorf("%s: %s of sample %d is %g of the file, %g built in", name, key, i,
+						got.Answers[i].Values[key], v)
 				}
 			}
 		}
@@ -175,11 +180,14 @@ func TestRefused(t *testing.T) {
 		{minimal + "doc_to_image: q\n", "doc_to_image is not supported"},
 		{minimal + "repeats: 4\n", "repeats is 4"},
 		{minimal + "generation_kwargs: {do_sample: true}\n", "do_sample is true; here decoding is greedy"},
-		{minimal + "metric_list: [{metric: bleu}]\n", `the metric "bleu" is not known for multiple_choice; there are acc,`},
-		{minimal + "metric_list: [{metric: acc, aggregation: median}]\n", "acc: aggregation is median; here it is mean"},
+		{minimal + "metric_list: [{metric: bleu}]\n",
+			`the metric "bleu" is not known for multiple_choice; there are acc,`},
+		{minimal + "metric_list: [{metric: acc, aggregation: median}]\n",
+			"acc: aggregation is median; here it is mean"},
 		{minimal + "filter_list: [{name: f, filter: [{function: guess}]}]\n", `the filter "guess" is not known`},
 		{minimal + "fewshot_config: {sampler: balanced}\n", `sampler is "balanced"`},
-		{strings.Replace(minimal, "multiple_choice", "essay", 1), `output_type is "essay"; there are generate_until, loglikelihood,`},
+		{strings.Replace(minimal, "multiple_choice", "essay", 1),
+			`output_type is "essay"; there are generate_until, loglikelihood,`},
 		{strings.Replace(minimal, "test_split: test\n", "", 1), "nothing to ask"},
 		{strings.Replace(minimal, "{{a}}", "{{b}}", 1), `document 0: doc_to_target: template: `},
 		{strings.Replace(minimal, "task: mine", "task: all", 1), `t.yaml: "all" cannot be a name`},
@@ -187,10 +195,12 @@ func TestRefused(t *testing.T) {
 		{strings.Replace(minimal, "task: mine", "task: a/b", 1), `task: "a/b" cannot be a name; want one without`},
 		{strings.Replace(minimal, "{{a}}", "5", 1), "doc_to_target gives 5, which is none of the 2 choices"},
 		{strings.Replace(minimal, "d.jsonl", "e.jsonl", 1), "data_files: e.jsonl: file does not exist"},
-		{strings.Replace(minimal, "{test: d.jsonl}", "{valid: d.jsonl}", 1), `data_files has no split "test"; it has valid`},
+		{strings.Replace(minimal, "{test: d.jsonl}", "{valid: d.jsonl}", 1),
+			`data_files has no split "test"; it has valid`},
 		{strings.Replace(minimal, "dataset_kwargs: {data_files: {test: d.jsonl}}\n", "", 1), "nothing is fetched"},
 		{minimal + "num_fewshot: 7\n", "7 examples are asked for, there are 2"},
-		{strings.Replace(minimal, `["x", "y"]`, "[no, yes]", 1), "the choice false is not a text; put it into quotation marks"},
+		{strings.Replace(minimal, `["x", "y"]`, "[no, yes]", 1),
+			"the choice false is not a text; put it into quotation marks"},
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "d.jsonl"), docs)
@@ -224,14 +234,19 @@ func TestStaysInside(t *testing.T) {
 		text func(dir string) string
 		want string
 	}{
-		"up":       {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.jsonl"), 1) }, "is outside of"},
+		"up": {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.jsonl"), 1) },
+			"is outside of"},
 		"absolute": {func(string) string { return strings.Replace(minimal, "d.jsonl", abs, 1) }, "is outside of"},
-		"pattern":  {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.*"), 1) }, "is outside of"},
-		"link":     {func(string) string { return strings.Replace(minimal, "d.jsonl", "link.jsonl", 1) }, "is outside of"},
-		"folder":   {func(string) string { return strings.Replace(minimal, "d.jsonl", ".", 1) }, "is not a plain file"},
-		"include":  {func(dir string) string { return "include: " + up(dir, "base.yaml") + "\n" + minimal }, "is outside of"},
+		"pattern": {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.*"), 1) },
+			"is outside of"},
+		"link": {func(string) string { return strings.Replace(minimal, "d.jsonl", "link.jsonl", 1) },
+			"is outside of"},
+		"folder": {func(string) string { return strings.Replace(minimal, "d.jsonl", ".", 1) }, "is not a plain file"},
+		"include": {func(dir string) string { return "include: " + up(dir, "base.yaml") + "\n" + minimal },
+			"is outside of"},
 		"data set": {func(dir string) string {
-			return strings.Replace(strings.Replace(minimal, kwargs, "", 1), "dataset_path: json", "dataset_path: "+up(dir, ""), 1)
+			return strings.Replace(strings.Replace(minimal, kwargs, "", 1), "dataset_path: json",
+				"dataset_path: "+up(dir, ""), 1)
 		},
 			"leads out of --data"},
 	} {
@@ -249,7 +264,8 @@ func TestStaysInside(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want %q", err, c.want)
 			}
-			if _, folder, ok := strings.Cut(fmt.Sprint(err), " is outside of "); ok && !strings.HasPrefix(folder, dir+", ") {
+			if _, folder, ok := strings.Cut(fmt.Sprint(err), " is outside of "); ok &&
+				!strings.HasPrefix(folder, dir+", ") {
 				t.Errorf("%v; want what is outside of %s", err, dir)
 			}
 		})
@@ -264,7 +280,8 @@ func prepareOne(x *eval.Task) (*eval.Prepared, error) {
 
 // Malformed files and files that include themselves are errors, not faults.
 func TestMalformed(t *testing.T) {
-	for _, text := range []string{"", "- a\n", "task: [\n", "task: *x\n", "include: t.yaml\ntask: t\n", "task: !function\n", "a: &x [*x]\ntask: t", "\x00\xff", strings.Repeat("[", 9000), laughs()} {
+	for _, text := range []string{"", "- a\n", "task: [\n", "task: *x\n", "include: t.yaml\ntask: t\n",
+		"task: !function\n", "a: &x [*x]\ntask: t", "\x00\xff", strings.Repeat("[", 9000), laughs()} {
 		path := filepath.Join(t.TempDir(), "t.yaml")
 		write(t, path, text)
 		if tasks, _, err := Read(path); err == nil {
@@ -280,7 +297,8 @@ func laughs() string {
 	var b strings.Builder
 	b.WriteString(minimal + "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := range 11 {
-		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 10), ", "))
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 10), ", "))
 	}
 	b.WriteString("fewshot_config: {samples: [{q: *a11}]}\n")
 	return b.String()
@@ -290,13 +308,17 @@ func laughs() string {
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "d.jsonl"), docs)
-	write(t, filepath.Join(dir, "base_template"), strings.Replace(minimal, "task: mine\n", "", 1)+"should_decontaminate: true\n")
+	write(t, filepath.Join(dir, "base_template"),
+		strings.Replace(minimal, "task: mine\n", "", 1)+"should_decontaminate: true\n")
 	write(t, filepath.Join(dir, "one.yaml"), "include: base_template\ntask: one\n")
-	write(t, filepath.Join(dir, "two.yaml"), "include: base_template\ntask: two\ndataset_kwargs: {data_files: {test: d.parquet}}\n")
-	write(t, filepath.Join(dir, "three.yaml"), "include: base_template\ntask: three\ndataset_path: org/set\ndataset_name: main\ndataset_kwargs: null\n")
+	write(t, filepath.Join(dir, "two.yaml"),
+		"include: base_template\ntask: two\ndataset_kwargs: {data_files: {test: d.parquet}}\n")
+	write(t, filepath.Join(dir, "three.yaml"),
+		"include: base_template\ntask: three\ndataset_path: org/set\ndataset_name: main\ndataset_kwargs: null\n")
 	write(t, filepath.Join(dir, "four.yaml"), "include: base_template\ntask: four\ndoc_to_text: !function utils.own\n")
 	write(t, filepath.Join(dir, "all.yaml"), "group: mine\ntask: [one, {task: two, num_fewshot: 1}]\n")
-	write(t, filepath.Join(dir, "data", "org", "set", "main", "test-00000-of-00001.json"), "["+strings.ReplaceAll(strings.TrimSpace(docs), "\n", ",")+"]")
+	write(t, filepath.Join(dir, "data", "org", "set", "main", "test-00000-of-00001.json"),
+		"["+strings.ReplaceAll(strings.TrimSpace(docs), "\n", ",")+"]")
 	type row struct {
 		Q string `parquet:"q"`
 		A int64  `parquet:"a"`
@@ -312,7 +334,8 @@ func TestFiles(t *testing.T) {
 	for _, x := range tasks {
 		byName[x.Name] = x
 	}
-	if byName["one"].Group != "mine" || byName["two"].Group != "mine" || byName["two"].Shots != 1 || byName["three"].Group != "" {
+	if byName["one"].Group != "mine" || byName["two"].Group != "mine" || byName["two"].Shots != 1 ||
+		byName["three"].Group != "" {
 		t.Errorf("groups or shots are not those of the files: %+v", byName)
 	}
 	s := subject(t)
@@ -337,12 +360,14 @@ func TestMerge(t *testing.T) {
 	}
 	for _, name := range []string{"gsm8k", "rte"} { // of the groups math and glue
 		all, notes, err := Merge(task.All(), []eval.Task{{Name: name, Doc: "mine"}})
-		if err != nil || len(all) != len(task.All()) || len(notes) != 1 || !slices.ContainsFunc(all, func(x eval.Task) bool { return x.Name == name && x.Doc == "mine" }) {
+		if err != nil || len(all) != len(task.All()) || len(notes) != 1 ||
+			!slices.ContainsFunc(all, func(x eval.Task) bool { return x.Name == name && x.Doc == "mine" }) {
 			t.Errorf("%s: %d tasks, %q, %v", name, len(all), notes, err)
 		}
 	}
 	for _, name := range []string{"lm", "needle", "mc"} {
-		if _, _, err := Merge(task.All(), []eval.Task{{Name: name}}); err == nil || !strings.Contains(err.Error(), "rename it") {
+		if _, _, err := Merge(task.All(), []eval.Task{{Name: name}}); err == nil ||
+			!strings.Contains(err.Error(), "rename it") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

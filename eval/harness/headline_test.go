@@ -62,12 +62,16 @@ func TestShotsAndVersion(t *testing.T) {
 		more                 string
 		user, shots, version int
 	}{
-		{"", -1, 0, 1}, {"", 1, 1, 1}, {"num_fewshot: 2\n", -1, 2, 1}, {"num_fewshot: 2\n", 0, 0, 1}, {"num_fewshot: 0\n", 2, 0, 1}, {"num_fewshot: null\n", 2, 2, 1},
-		{"metadata: {version: 3}\n", -1, 0, 3}, {"metadata: {version: 1.6}\n", -1, 0, 2}, {"metadata: {version: 0.0}\n", -1, 0, 1}, {"metadata: {}\n", -1, 0, 1},
+		{"", -1, 0, 1}, {"", 1, 1, 1}, {"num_fewshot: 2\n", -1, 2, 1}, {"num_fewshot: 2\n", 0, 0, 1},
+		{"num_fewshot: 0\n", 2, 0, 1}, {"num_fewshot: null\n", 2, 2, 1},
+		{"metadata: {version: 3}\n", -1, 0, 3}, {"metadata: {version: 1.6}\n", -1, 0, 2},
+		{"metadata: {version: 0.0}\n", -1, 0, 1}, {"metadata: {}\n", -1, 0, 1},
 	} {
 		task, m, r := asked(t, choices+c.more, "", eval.Options{Shots: c.user})
-		if n := strings.Count(m.asked[0], "\n\n"); n != c.shots || r.Shots != c.shots || task.Version != c.version || r.Version != c.version {
-			t.Errorf("%q, %d asked for: %d examples in %q, %d in the result; version %d", c.more, c.user, n, m.asked[0], r.Shots, task.Version)
+		if n := strings.Count(m.asked[0], "\n\n"); n != c.shots || r.Shots != c.shots || task.Version != c.version ||
+			r.Version != c.version {
+			t.Errorf("%q, %d asked for: %d examples in %q, %d in the result; version %d", c.more, c.user, n, m.asked[0],
+				r.Shots, task.Version)
 		}
 	}
 	first := func(seed string) []string {
@@ -75,7 +79,8 @@ func TestShotsAndVersion(t *testing.T) {
 		_, m, _ := asked(t, text, "", eval.Options{Shots: -1, Set: map[string]string{"mine.fewshot_seed": seed}})
 		return m.asked
 	}
-	if a := first("1234"); slices.Equal(a, first("1235")) && slices.Equal(a, first("1236")) && slices.Equal(a, first("7")) {
+	if a := first("1234"); slices.Equal(a, first("1235")) && slices.Equal(a, first("1236")) &&
+		slices.Equal(a, first("7")) {
 		t.Errorf("four seeds draw the same examples: %q", a)
 	}
 }
@@ -83,7 +88,8 @@ func TestShotsAndVersion(t *testing.T) {
 // Guessing earns the share of choices that are right, in every accuracy; text has no such floor.
 func TestChanceOfSeveral(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "d.jsonl"), `{"q": "1", "a": [1, 0], "c": ["x", "y", "z"]}`+"\n"+`{"q": "2", "a": 1, "c": ["u", "v"]}`+"\n")
+	write(t, filepath.Join(dir, "d.jsonl"),
+		`{"q": "1", "a": [1, 0], "c": ["x", "y", "z"]}`+"\n"+`{"q": "2", "a": 1, "c": ["u", "v"]}`+"\n")
 	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nmetric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
 	tasks, _, err := Read(dir)
 	if err != nil {
@@ -125,7 +131,8 @@ func TestPerplexityOfDiverged(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := eval.Target{Model: eval.Model{Name: "m", Context: 512}, LM: &hopeless{}}
-	if _, err := eval.Run(t.Context(), []eval.Target{target}, tasks, eval.Options{Shots: -1}); err == nil || !strings.Contains(err.Error(), "perplexity is +Inf: the model has diverged") {
+	if _, err := eval.Run(t.Context(), []eval.Target{target}, tasks, eval.Options{Shots: -1}); err == nil ||
+		!strings.Contains(err.Error(), "perplexity is +Inf: the model has diverged") {
 		t.Errorf("%v", err)
 	}
 }
@@ -134,12 +141,14 @@ func TestPerplexityOfDiverged(t *testing.T) {
 func TestFilesWithoutSplit(t *testing.T) {
 	text := strings.Replace(generate, "test_split: test", "test_split: train", 1)
 	for _, files := range []string{"d.jsonl", "[d.jsonl]", "'*.jsonl'"} {
-		got, _, err := ask(t, strings.Replace(text, "{data_files: {test: d.jsonl, train: d.jsonl}}", "{data_files: "+files+", trust_remote_code: true}", 1), pupils, "", 0)
+		got, _, err := ask(t, strings.Replace(text, "{data_files: {test: d.jsonl, train: d.jsonl}}",
+			"{data_files: "+files+", trust_remote_code: true}", 1), pupils, "", 0)
 		if err != nil || len(got) != 2 || !strings.HasPrefix(got[1], "two|") {
 			t.Errorf("%s: %q, %v", files, got, err)
 		}
 	}
-	if _, _, err := ask(t, strings.Replace(generate, "{data_files: {test: d.jsonl, train: d.jsonl}}", "{data_files: d.jsonl}", 1), pupils, "", 0); err == nil || !strings.Contains(err.Error(), "it has train") {
+	if _, _, err := ask(t, strings.Replace(generate, "{data_files: {test: d.jsonl, train: d.jsonl}}",
+		"{data_files: d.jsonl}", 1), pupils, "", 0); err == nil || !strings.Contains(err.Error(), "it has train") {
 		t.Errorf("%v", err)
 	}
 }

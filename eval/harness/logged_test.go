@@ -39,7 +39,8 @@ func TestSamplesByHand(t *testing.T) {
 
 // Questions may be asked in any order and apart: each has the answer that it has among all.
 func TestAskedInAnyOrder(t *testing.T) {
-	for _, text := range []string{choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n", head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n",
+	for _, text := range []string{choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n", head +
+		"output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n",
 		head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n", generate} {
 		j, err := prepareText(t, text)
 		if err != nil {
@@ -56,7 +57,8 @@ func TestAskedInAnyOrder(t *testing.T) {
 			}
 			for i, w := range which {
 				if !reflect.DeepEqual(got[i], all[w]) {
-					t.Errorf("%s\n%v: answer %d is %+v, want %+v", strings.TrimPrefix(text, head), which, i, got[i], all[w])
+					t.Errorf("%s\n%v: answer %d is %+v, want %+v", strings.TrimPrefix(text, head), which, i,
+						got[i], all[w])
 				}
 			}
 		}
@@ -79,11 +81,13 @@ func TestLimit(t *testing.T) {
 func TestConfigOfAResult(t *testing.T) {
 	copa := head + "output_type: multiple_choice\ndoc_to_text: !function copa.utils.doc_to_text\ndoc_to_target: !function copa.utils.doc_to_target\n" +
 		"doc_to_choice: !function copa.utils.doc_to_choice\nfewshot_config: {doc_to_text: !function copa.utils.doc_to_text}\n"
-	rows := `{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.", "choice2": "Dry.", "label": 1}` + "\n"
+	rows := `{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.", "choice2": "Dry.", "label": 1}` +
+		"\n"
 	config := func(part, own string) (out string, hash any) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "d.jsonl"), rows)
-		write(t, filepath.Join(dir, "t.yaml"), "include: part\n"+strings.Replace(copa, head, "task: mine\ntest_split: test\n", 1)+own)
+		write(t, filepath.Join(dir, "t.yaml"),
+			"include: part\n"+strings.Replace(copa, head, "task: mine\ntest_split: test\n", 1)+own)
 		write(t, filepath.Join(dir, "part"), part)
 		write(t, filepath.Join(dir, "data", "org", "set", "test.jsonl"), rows)
 		c := run(t, tasksOf(t, dir)["mine"], &told{}, eval.Options{Shots: -1, Data: filepath.Join(dir, "data")}).Config
@@ -115,16 +119,20 @@ func TestConfigOfAResult(t *testing.T) {
 
 // The chance of guessing right is the mean over questions of the share of right choices.
 func TestChance(t *testing.T) {
-	rows := `{"q": "1", "a": [0, 1], "c": ["x", "y", "z"]}` + "\n" + `{"q": "2", "a": [3], "c": ["x", "y", "z", "v"]}` + "\n"
+	rows := `{"q": "1", "a": [0, 1], "c": ["x", "y", "z"]}` + "\n" + `{"q": "2", "a": [3], "c": ["x", "y", "z", "v"]}` +
+		"\n"
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "d.jsonl"), rows)
 	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nmetric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
 	write(t, filepath.Join(dir, "u.yaml"), strings.Replace(generate, "mine", "text", 1)+"doc_to_choice: c\n")
-	write(t, filepath.Join(dir, "l.yaml"), strings.Replace(head, "mine", "likely", 1)+"output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: q\ndoc_to_choice: c\n")
+	write(t, filepath.Join(dir, "l.yaml"),
+		strings.Replace(head, "mine", "likely",
+			1)+"output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: q\ndoc_to_choice: c\n")
 	tasks := tasksOf(t, dir)
 	for _, m := range run(t, tasks["mine"], &told{}, eval.Options{Shots: -1}).Metrics {
 		chance, ok := m.Floors["chance"]
-		if want := (2./3 + 1./4) / 2; ok != (m.Name != "exact_match") || ok && !(chance-want < 1e-12 && want-chance < 1e-12) {
+		if want := (2./3 + 1./4) / 2; ok != (m.Name != "exact_match") || ok &&
+			!(chance-want < 1e-12 && want-chance < 1e-12) {
 			t.Errorf("%s by chance: %v %v, want %v", m.Name, chance, ok, want)
 		}
 	}

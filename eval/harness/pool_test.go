@@ -13,15 +13,18 @@ import (
 func TestWhereExamplesComeFrom(t *testing.T) {
 	dir := t.TempDir()
 	for _, split := range []string{"train", "valid", "test", "other"} {
-		write(t, filepath.Join(dir, split+".jsonl"), `{"q": "`+split+` one", "a": 0}`+"\n"+`{"q": "`+split+` two", "a": 0}`+"\n")
+		write(t, filepath.Join(dir, split+".jsonl"),
+			`{"q": "`+split+` one", "a": 0}`+"\n"+`{"q": "`+split+` two", "a": 0}`+"\n")
 	}
 	const task = "task: mine\ndataset_path: json\ndataset_kwargs: {data_files: {train: train.jsonl, valid: valid.jsonl, test: test.jsonl, other: other.jsonl}}\n" +
 		"output_type: multiple_choice\ndoc_to_text: q\ndoc_to_target: a\ndoc_to_choice: [x, y]\nnum_fewshot: 1\n"
 	const samples = "fewshot_config: {sampler: first_n, samples: [{q: sample, a: 1}]}\n"
 	const train, valid, test = "training_split: train\n", "validation_split: valid\n", "test_split: test\n"
 	for _, c := range []struct{ keys, example, question string }{
-		{train + valid + test, "train", "test"}, {valid + test, "valid", "test"}, {train + valid, "train", "valid"}, {test, "test", "test"}, {valid, "valid", "valid"},
-		{train + test + "fewshot_split: other\n", "other", "test"}, {train + test + samples, "sample", "test"}, {train + test + samples + "fewshot_split: other\n", "other", "test"},
+		{train + valid + test, "train", "test"}, {valid + test, "valid", "test"}, {train + valid, "train", "valid"},
+		{test, "test", "test"}, {valid, "valid", "valid"},
+		{train + test + "fewshot_split: other\n", "other", "test"}, {train + test + samples, "sample", "test"},
+		{train + test + samples + "fewshot_split: other\n", "other", "test"},
 		{train + test + "fewshot_config: {split: other}\n", "other", "test"},
 	} {
 		write(t, filepath.Join(dir, "t.yaml"), task+c.keys)

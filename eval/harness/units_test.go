@@ -38,8 +38,10 @@ func TestSplitFiles(t *testing.T) {
 		t.Errorf("found %s", got)
 	}
 	// Each of these comes before those above it.
-	for _, name := range []string{"set/test.parquet", "set/main/test.parquet", "org/set/test.parquet", "org/set/test.json", "org/set/main/test-00001.parquet org/set/main/test-00002.parquet",
-		"org/set/main/test.parquet", "org/set/main/test.json", "org/set/main/test.jsonl", "org/set/main/test.jsonl.gz", "org/set/main/test.jsonl.zst"} {
+	for _, name := range []string{"set/test.parquet", "set/main/test.parquet", "org/set/test.parquet",
+		"org/set/test.json", "org/set/main/test-00001.parquet org/set/main/test-00002.parquet",
+		"org/set/main/test.parquet", "org/set/main/test.json", "org/set/main/test.jsonl", "org/set/main/test.jsonl.gz",
+		"org/set/main/test.jsonl.zst"} {
 		for _, f := range slices.Backward(strings.Fields(name)) {
 			write(t, filepath.Join(root, f), "x")
 		}
@@ -56,10 +58,13 @@ func TestSplitFiles(t *testing.T) {
 	if list, err := s.paths(p, "../test"); err == nil {
 		t.Errorf("a split leads to %v", list)
 	}
-	if _, err := (&source{path: "other/one", name: "x"}).paths(p, "test"); err == nil || !strings.Contains(filepath.ToSlash(err.Error()), strings.ReplaceAll("in R/other/one/x, R/other/one, R/one/x, R/one; want ", "R", filepath.ToSlash(root))) {
+	if _, err := (&source{path: "other/one", name: "x"}).paths(p, "test"); err == nil ||
+		!strings.Contains(filepath.ToSlash(err.Error()),
+			strings.ReplaceAll("in R/other/one/x, R/other/one, R/one/x, R/one; want ", "R", filepath.ToSlash(root))) {
 		t.Errorf("folders that are not there: %v", err)
 	}
-	if _, err := s.paths(&eval.Plan{Options: &eval.Options{}}, "test"); err == nil || !strings.Contains(err.Error(), "DATA/org/set/main/test.jsonl") {
+	if _, err := s.paths(&eval.Plan{Options: &eval.Options{}}, "test"); err == nil ||
+		!strings.Contains(err.Error(), "DATA/org/set/main/test.jsonl") {
 		t.Errorf("no data: %v", err)
 	}
 }
@@ -67,8 +72,10 @@ func TestSplitFiles(t *testing.T) {
 // Where documents lie, as a task file may say it; without --data nothing outside of the task files' folder is read.
 func TestDataOfATask(t *testing.T) {
 	for kwargs, want := range map[string]string{
-		"{trust_remote_code: true}": "", "{data_files: d.jsonl}": "", "{data_files: [d.jsonl]}": "", "{data_files: {test: d.jsonl}}": "", "{}": "",
-		"{revision: main}": `key "revision" is not supported`, "{split: {a: b}}": `key "split" is not supported`, "{data_files: []}": `key "data_files" is not supported`,
+		"{trust_remote_code: true}": "", "{data_files: d.jsonl}": "", "{data_files: [d.jsonl]}": "",
+		"{data_files: {test: d.jsonl}}": "", "{}": "",
+		"{revision: main}": `key "revision" is not supported`, "{split: {a: b}}": `key "split" is not supported`,
+		"{data_files: []}": `key "data_files" is not supported`,
 	} {
 		file := filepath.Join(t.TempDir(), "t.yaml")
 		write(t, file, "dataset_path: json\ndataset_kwargs: "+kwargs+"\n")
@@ -77,7 +84,8 @@ func TestDataOfATask(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := &keys{object: v}
-		if readSource(k, ".", "."); (k.err == nil) != (want == "") || k.err != nil && !strings.Contains(k.err.Error(), want) {
+		if readSource(k, ".", "."); (k.err == nil) != (want == "") || k.err != nil &&
+			!strings.Contains(k.err.Error(), want) {
 			t.Errorf("%s: %v, want %q", kwargs, k.err, want)
 		}
 	}
@@ -101,7 +109,8 @@ func TestLoad(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "none.jsonl"), "")
 	seen := 0
-	s := &spec{data: source{dir: dir, root: dir, files: map[string][]string{"test": {"b.jsonl", "[ac].jsonl"}, "none": {"none.jsonl"}, "gone": {"x.jsonl"}}},
+	s := &spec{data: source{dir: dir, root: dir,
+		files: map[string][]string{"test": {"b.jsonl", "[ac].jsonl"}, "none": {"none.jsonl"}, "gone": {"x.jsonl"}}},
 		process: &docFunction{func(doc map[string]any) error {
 			if seen++; doc["q"] == "c2" {
 				return os.ErrInvalid
@@ -110,7 +119,11 @@ func TestLoad(t *testing.T) {
 			return nil
 		}}}
 	var p *eval.Plan
-	any := eval.Task{Name: "x", Prepare: func(_ context.Context, plan *eval.Plan) (*eval.Job, error) { p = plan; return nil, os.ErrInvalid }}
+	any := eval.Task{Name: "x", Prepare: func(_ context.Context, plan *eval.Plan) (*eval.Job,
+		error) {
+		p = plan
+		return nil, os.ErrInvalid
+	}}
 	if _, err := prepareOne(&any); p == nil {
 		t.Fatal(err)
 	}
@@ -125,7 +138,8 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%d: %v, %v after %d rows; want %s", limit, got, err, seen, want)
 		}
 	}
-	for split, want := range map[string]string{"test": "c.jsonl: row 2", "none": "no documents", "gone": "x.jsonl", "other": `no split "other"; it has gone, none, test`} {
+	for split, want := range map[string]string{"test": "c.jsonl: row 2", "none": "no documents", "gone": "x.jsonl",
+		"other": `no split "other"; it has gone, none, test`} {
 		if _, err := s.load(t.Context(), p, split, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", split, err, want)
 		}
@@ -185,27 +199,35 @@ func TestDraw(t *testing.T) {
 
 // Values of documents as Python has them, and what is a text, an index or a list.
 func TestFieldValues(t *testing.T) {
-	for _, c := range []struct{ in, want any }{{json.Number("3"), 3}, {json.Number("-3"), -3}, {json.Number("1.5"), 1.5}, {json.Number("1e3"), 1000.0}, {true, 1}, {false, 0}, {"3", "3"}, {nil, nil},
+	for _, c := range []struct{ in, want any }{{json.Number("3"), 3}, {json.Number("-3"), -3},
+		{json.Number("1.5"), 1.5}, {json.Number("1e3"), 1000.0}, {true, 1}, {false, 0}, {"3", "3"}, {nil, nil},
 		{[]any{json.Number("1"), true, "a", []any{false}}, []any{1, 1, "a", []any{0}}}} {
 		if got := simple(c.in); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%#v: %#v, want %#v", c.in, got, c.want)
 		}
 	}
-	for s, want := range map[string]bool{"": false, "0": true, "12": true, "1.5": false, "-1": false, "a": false, "1 ": false, "٣": true} {
+	for s, want := range map[string]bool{"": false, "0": true, "12": true, "1.5": false, "-1": false, "a": false,
+		"1 ": false, "٣": true} {
 		if digits(s) != want {
 			t.Errorf("%q is digits: %v", s, !want)
 		}
 	}
-	doc := map[string]any{"q": "text", "n": json.Number("1"), "l": []any{"x", "y"}, "digits": "1", "literal": "['a', 'b']"}
+	doc := map[string]any{"q": "text", "n": json.Number("1"), "l": []any{"x", "y"}, "digits": "1",
+		"literal": "['a', 'b']"}
 	f := func(choices bool) *fields {
-		return &fields{columns: map[string]bool{"q": true, "n": true, "l": true, "digits": true, "gone": true, "literal": true}, choices: choices, templates: map[string]*chat.Template{}}
+		return &fields{columns: map[string]bool{"q": true, "n": true, "l": true, "digits": true, "gone": true,
+			"literal": true}, choices: choices, templates: map[string]*chat.Template{}}
 	}
 	for _, c := range []struct {
 		spec    any
 		choices bool
 		want    any
-	}{{"q", true, "text"}, {"n", false, 1}, {"l", false, []any{"x", "y"}}, {"digits", true, "1"}, {"{{digits}}", true, 1}, {"{{digits}}", false, "1"}, {"plain", true, "plain"}, {"['a', 2]", false, []any{"a", 2}},
-		{"[oops", false, "[oops"}, {"[oops]", false, "[oops]"}, {"[1] ", false, "[1] "}, {" [1]", false, " [1]"}, {"[]", false, []any{}}, {"[", false, "["}, {"", false, ""}, {"", true, ""}, {"a {{q}} b", true, "a text b"}, {2, true, 2}, {nil, false, nil}} {
+	}{{"q", true, "text"}, {"n", false, 1}, {"l", false, []any{"x", "y"}}, {"digits", true, "1"},
+		{"{{digits}}", true, 1}, {"{{digits}}", false, "1"}, {"plain", true, "plain"},
+		{"['a', 2]", false, []any{"a", 2}},
+		{"[oops", false, "[oops"}, {"[oops]", false, "[oops]"}, {"[1] ", false, "[1] "}, {" [1]", false, " [1]"},
+		{"[]", false, []any{}}, {"[", false, "["}, {"", false, ""}, {"", true, ""}, {"a {{q}} b", true, "a text b"},
+		{2, true, 2}, {nil, false, nil}} {
 		if got, err := f(c.choices).target(c.spec, doc); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v, choices %v: %#v, %v; want %#v", c.spec, c.choices, got, err, c.want)
 		}
@@ -214,7 +236,8 @@ func TestFieldValues(t *testing.T) {
 		spec    any
 		choices bool
 		want    any
-	}{{"q", true, "text"}, {"n", true, 1}, {"digits", true, "1"}, {"{{digits}}", true, 1}, {"{{digits}}", false, "1"}, {"[1]", true, "[1]"}, {"", true, ""}, {2, false, 2}} {
+	}{{"q", true, "text"}, {"n", true, 1}, {"digits", true, "1"}, {"{{digits}}", true, 1}, {"{{digits}}", false, "1"},
+		{"[1]", true, "[1]"}, {"", true, ""}, {2, false, 2}} {
 		if got, err := f(c.choices).text(c.spec, doc); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("the question %v, choices %v: %#v, %v; want %#v", c.spec, c.choices, got, err, c.want)
 		}
@@ -228,7 +251,8 @@ func TestFieldValues(t *testing.T) {
 	for _, c := range []struct {
 		spec any
 		want []string
-	}{{"l", []string{"x", "y"}}, {"['a', 'b c']", []string{"a", "b c"}}, {"['{{q}}', 'n']", []string{"text", "n"}}, {[]any{"p", "q"}, []string{"p", "q"}}, {o, []string{"first", "second"}}} {
+	}{{"l", []string{"x", "y"}}, {"['a', 'b c']", []string{"a", "b c"}}, {"['{{q}}', 'n']", []string{"text", "n"}},
+		{[]any{"p", "q"}, []string{"p", "q"}}, {o, []string{"first", "second"}}} {
 		if got, err := f(true).list(c.spec, doc); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, %v", c.spec, got, err)
 		}
@@ -241,7 +265,8 @@ func TestFieldValues(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
-	}{{"", "x", false}, {"a", "b", true}, {"a ", "b", false}, {"a", " b", false}, {"é", "日", true}, {"a\n", "b", false}} {
+	}{{"", "x", false}, {"a", "b", true}, {"a ", "b", false}, {"a", " b", false}, {"é", "日", true},
+		{"a\n", "b", false}} {
 		if apart(c.a, c.b) != c.want {
 			t.Errorf("%q and %q need a space: %v", c.a, c.b, !c.want)
 		}
@@ -254,7 +279,9 @@ func TestBestChoice(t *testing.T) {
 		scores []float64
 		units  []float64
 		want   int
-	}{{[]float64{-3}, []float64{1}, 0}, {[]float64{-3, -2}, []float64{1, 1}, 1}, {[]float64{-2, -2}, []float64{1, 1}, 0}, {[]float64{-4, -3, -9}, []float64{2, 1, 9}, 2}, {[]float64{-4, -2}, []float64{2, 1}, 0}} {
+	}{{[]float64{-3}, []float64{1}, 0}, {[]float64{-3, -2}, []float64{1, 1}, 1},
+		{[]float64{-2, -2}, []float64{1, 1}, 0}, {[]float64{-4, -3, -9}, []float64{2, 1, 9}, 2},
+		{[]float64{-4, -2}, []float64{2, 1}, 0}} {
 		var list []eval.Score
 		for _, x := range c.scores {
 			list = append(list, eval.Score{LogProb: x})
@@ -279,13 +306,15 @@ func TestBestChoice(t *testing.T) {
 // Documents that lack what a function of the harness needs are refused by the field's name.
 func TestFunctionsNeedTheirFields(t *testing.T) {
 	hella := func() map[string]any {
-		return map[string]any{"activity_label": "A", "ctx_a": "a.", "ctx_b": "b", "endings": []any{"x", "y"}, "label": "1"}
+		return map[string]any{"activity_label": "A", "ctx_a": "a.", "ctx_b": "b",
+			"endings": []any{"x", "y"}, "label": "1"}
 	}
 	doc := hella()
 	if err := hellaSwag(doc); err != nil || doc["gold"] != 1 || len(doc["choices"].([]any)) != 2 {
 		t.Errorf("%v, %v", doc, err)
 	}
-	for field, bad := range map[string]any{"activity_label": nil, "ctx_a": 3, "ctx_b": nil, "endings": "x", "label": "one"} {
+	for field, bad := range map[string]any{"activity_label": nil, "ctx_a": 3, "ctx_b": nil, "endings": "x",
+		"label": "one"} {
 		doc := hella()
 		doc[field] = bad
 		if err := hellaSwag(doc); err == nil || !strings.Contains(err.Error(), field) {
@@ -297,7 +326,8 @@ func TestFunctionsNeedTheirFields(t *testing.T) {
 	if err := hellaSwag(doc); err == nil || !strings.Contains(err.Error(), "ending 1") {
 		t.Errorf("%v", err)
 	}
-	copa := map[string]any{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.", "choice2": "It was dry.", "label": json.Number("1")}
+	copa := map[string]any{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.",
+		"choice2": "It was dry.", "label": json.Number("1")}
 	for label, want := range map[any]string{json.Number("0"): " clouds came.", json.Number("1"): " it was dry."} {
 		copa["label"] = label
 		if got, err := copaTarget(copa); err != nil || got != want {
@@ -329,22 +359,28 @@ func TestFunctionsNeedTheirFields(t *testing.T) {
 	for _, c := range []struct {
 		task, folder, name string
 		want               string
-	}{{"x", "y", "hellaswag.utils.process_docs", "hellaswag.utils.process_docs"}, {"hellaswag", "y", "utils.process_docs", "hellaswag.utils.process_docs"},
-		{"x", "hellaswag", "utils.process_docs", "hellaswag.utils.process_docs"}, {"x", "y", "utils.process_docs", ""}} {
+	}{{"x", "y", "hellaswag.utils.process_docs", "hellaswag.utils.process_docs"},
+		{"hellaswag", "y", "utils.process_docs", "hellaswag.utils.process_docs"},
+		{"x", "hellaswag", "utils.process_docs", "hellaswag.utils.process_docs"},
+		{"x", "y", "utils.process_docs", ""}} {
 		s := &spec{name: c.task}
 		for range 2 { // a function that is used twice is named once
-			if f, err := find(s, c.folder, "process_docs", function(c.name), docFunctions); (f != nil) != (c.want != "") || (err == nil) != (f != nil) || strings.Join(s.functions, " ") != c.want {
+			if f, err := find(s, c.folder, "process_docs", function(c.name),
+				docFunctions); (f != nil) != (c.want != "") || (err == nil) != (f != nil) ||
+				strings.Join(s.functions, " ") != c.want {
 				t.Errorf("%+v: %v, %v, %q", c, f, err, s.functions)
 			}
 		}
 	}
 	for name, answer := range map[string]bool{"1": true, "2": true, "3": false, "": false} {
 		f := fieldFunctions["preprocess_winogrande.doc_to_text"]
-		if got, err := f.apply(map[string]any{"answer": name}); (err == nil) != answer || answer && fmt.Sprint(got) != fmt.Sprint(name[0]-'1') {
+		if got, err := f.apply(map[string]any{"answer": name}); (err == nil) != answer || answer &&
+			fmt.Sprint(got) != fmt.Sprint(name[0]-'1') {
 			t.Errorf("%q: %v, %v", name, got, err)
 		}
 	}
-	if _, err := wscText(map[string]any{"text": "a b", "span1_text": "a", "span2_text": "b", "span2_index": "x"}); err == nil || !strings.Contains(err.Error(), "span2_index") {
+	if _, err := wscText(map[string]any{"text": "a b", "span1_text": "a", "span2_text": "b",
+		"span2_index": "x"}); err == nil || !strings.Contains(err.Error(), "span2_index") {
 		t.Errorf("%v", err)
 	}
 }

@@ -31,8 +31,9 @@ func TestPaperBesideFigures(t *testing.T) {
 		change  func(*eval.Result)
 		beside  bool
 	}{
-		"as the paper": {65536, same, true}, "a shorter context": {4096, same, false}, "some questions": {65536, func(r *eval.Result) { r.Limit = 5 }, false},
-		"generated": {65536, func(r *eval.Result) { r.Task = "standin_icl_trec" }, false},
+		"as the paper": {65536, same, true}, "a shorter context": {4096, same, false},
+		"some questions": {65536, func(r *eval.Result) { r.Limit = 5 }, false},
+		"generated":      {65536, func(r *eval.Result) { r.Task = "standin_icl_trec" }, false},
 	} {
 		s, err := iclSection(page("icl_trec", "icl", x.context, x.change, shots))
 		if err != nil || len(s.Figures) != 1 {
@@ -52,17 +53,20 @@ func TestPaperBesideFigures(t *testing.T) {
 	}
 	orders := task.OrderDetail{Acc: map[string][]float64{"random": {0.5, 0.25}}}
 	for seeds, want := range map[int]string{10: "spread of the paper's models over ten random orders, in points: Transformer 24, DIFF 9", 9: ""} {
-		s, err := orderSection(page("icl_order_trec_fine", "icl_order", 64, func(r *eval.Result) { r.Config["seeds"] = seeds }, orders))
+		s, err := orderSection(page("icl_order_trec_fine", "icl_order", 64,
+			func(r *eval.Result) { r.Config["seeds"] = seeds }, orders))
 		if err != nil || len(s.Figures) != 1 || s.Figures[0].Note != want {
 			t.Errorf("%d orders: %+v, %v", seeds, s.Figures, err)
 		}
 	}
-	for kind, want := range map[string]string{"needle": "text, digits and scoring", "attention": "the paper's formula and prompts"} {
+	for kind, want := range map[string]string{"needle": "text, digits and scoring",
+		"attention": "the paper's formula and prompts"} {
 		if got := differs(&eval.Result{Kind: kind}, "x"); !strings.HasPrefix(got[len(got)-1], want) {
 			t.Errorf("%s: %q", kind, got)
 		}
 	}
-	for group, want := range map[string]string{"icl": "the paper's prompts", "math": "the paper's prompts", "icl_order": "prompts and examples", "hallucination": "0 questions"} {
+	for group, want := range map[string]string{"icl": "the paper's prompts", "math": "the paper's prompts",
+		"icl_order": "prompts and examples", "hallucination": "0 questions"} {
 		if got := differs(&eval.Result{Group: group}, "x"); !strings.HasPrefix(got[len(got)-1], want) {
 			t.Errorf("%s: %q", group, got)
 		}
@@ -98,13 +102,16 @@ func TestOneTableThreeWays(t *testing.T) {
 	if err := p.LaTeX(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{`\begin{tabular}{llrrrrr}`, `Task & Measure & A & B & Difference & chance & copy \\`, `model & parameters & 1,000 & 2,000 &  &  &  \\` + "\n\\addlinespace\n",
-		`needle N=4 R=2 & right, \% & 25.0 $\pm$ 3.1 & \textbf{75.0 $\pm$ 3.1} & +50.0 $\pm$ 3.5 ** & 1.0 & 25.0 \\`, `lm & loss & 1 & -- &  &  &  \\` + "\n\\bottomrule"} {
+	for _, line := range []string{`\begin{tabular}{llrrrrr}`, `Task & Measure & A & B & Difference & chance & copy \\`,
+		`model & parameters & 1,000 & 2,000 &  &  &  \\` + "\n\\addlinespace\n",
+		`needle N=4 R=2 & right, \% & 25.0 $\pm$ 3.1 & \textbf{75.0 $\pm$ 3.1} & +50.0 $\pm$ 3.5 ** & 1.0 & 25.0 \\`,
+		`lm & loss & 1 & -- &  &  &  \\` + "\n\\bottomrule"} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("no %q in\n%s", line, b.String())
 		}
 	}
-	for _, want := range []string{"task measure A B difference chance copy", "needle N=4 R=2 right, % 25.0 ± 3.1 ▸ 75.0 ± 3.1 +50.0 ± 3.5 ** 1.0 25.0", "lm loss 1 –"} {
+	for _, want := range []string{"task measure A B difference chance copy",
+		"needle N=4 R=2 right, % 25.0 ± 3.1 ▸ 75.0 ± 3.1 +50.0 ± 3.5 ** 1.0 25.0", "lm loss 1 –"} {
 		name, _, _ := strings.Cut(want, " ")
 		if got := lineOf(t, p.Table(false), name+" "); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -148,7 +155,8 @@ func TestHarnessOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, hash, dtype, device string) {
 		path := filepath.Join(dir, name, HarnessFile)
-		text := fmt.Sprintf(`{"config": {"model": "antiphase", "model_hash": %q, "dtype": %q, "device": %q}}`, hash, dtype, device)
+		text := fmt.Sprintf(`{"config": {"model": "antiphase", "model_hash": %q, "dtype": %q, "device": %q}}`, hash,
+			dtype, device)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +172,8 @@ func TestHarnessOfOthers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "kept", "notes"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cell := cellOf(eval.Model{Name: "m", Hash: "h", Precision: "bf16", Device: "cpu"}, 1, made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil))
+	cell := cellOf(eval.Model{Name: "m", Hash: "h", Precision: "bf16", Device: "cpu"}, 1,
+		made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil))
 	if err := WriteHarness(dir, eval.Assemble([]*eval.Cell{cell})); err != nil {
 		t.Fatal(err)
 	}
@@ -173,13 +182,15 @@ func TestHarnessOfOthers(t *testing.T) {
 	for _, f := range list {
 		left = append(left, filepath.Base(filepath.Dir(f))+"/"+filepath.Base(f))
 	}
-	if want := []string{"device/results.json", "hash/results.json", "kept/notes", "m/results.json", "precision/results.json"}; !slices.Equal(left, want) {
+	if want := []string{"device/results.json", "hash/results.json", "kept/notes", "m/results.json",
+		"precision/results.json"}; !slices.Equal(left, want) {
 		t.Errorf("%q, want %q", left, want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "renamed")); err == nil {
 		t.Error("the empty folder stays")
 	}
-	same := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a b", Hash: "1"}}, {Model: eval.Model{Name: "a_b", Hash: "1"}}, {Model: eval.Model{Name: "a/b", Hash: "1"}}}}
+	same := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a b", Hash: "1"}},
+		{Model: eval.Model{Name: "a_b", Hash: "1"}}, {Model: eval.Model{Name: "a/b", Hash: "1"}}}}
 	if got := folderNames(same); !slices.Equal(got, []string{"a_b", "a_b_1", "a_b_2"}) {
 		t.Errorf("%q", got)
 	}
@@ -201,10 +212,14 @@ func TestTable1Chooses(t *testing.T) {
 		ways []*eval.Result
 		want string
 	}{
-		{[]*eval.Result{way(0.25, limited), way(0.5, plain)}, "50.0"}, {[]*eval.Result{way(0.5, plain), way(0.25, limited)}, "50.0"}, {[]*eval.Result{way(0.25, stand), way(0.75, limited)}, "75.0"},
-		{[]*eval.Result{way(0.25, shots), way(0.5, limited)}, "50.0"}, {[]*eval.Result{way(0.25, shots)}, "–"}, {[]*eval.Result{way(0.25, stand)}, "25.0°"},
+		{[]*eval.Result{way(0.25, limited), way(0.5, plain)}, "50.0"},
+		{[]*eval.Result{way(0.5, plain), way(0.25, limited)}, "50.0"},
+		{[]*eval.Result{way(0.25, stand), way(0.75, limited)}, "75.0"},
+		{[]*eval.Result{way(0.25, shots), way(0.5, limited)}, "50.0"}, {[]*eval.Result{way(0.25, shots)}, "–"},
+		{[]*eval.Result{way(0.25, stand)}, "25.0°"},
 	} {
-		others := []*eval.Result{made("arc_easy", "mc", "acc", "accuracy, %", 100, 1, nil), made("boolq", "mc", "acc", "accuracy, %", 100, 0, nil)}
+		others := []*eval.Result{made("arc_easy", "mc", "acc", "accuracy, %", 100, 1, nil),
+			made("boolq", "mc", "acc", "accuracy, %", 100, 0, nil)}
 		s, err := table1Section(&Page{Evaluation: several(append(others, x.ways...)...)})
 		if err != nil || len(s.Tables) != 1 {
 			t.Fatalf("%d tables, %v", len(s.Tables), err)
@@ -218,10 +233,14 @@ func TestTable1Chooses(t *testing.T) {
 
 // The ablations on the page: as in the terminal, with what each row is, its spikes and the paper's losses.
 func TestAblationOnThePage(t *testing.T) {
-	row := AblationRow{Name: "diff", Doc: "as it is", Arch: "diff", Heads: 2, HeadDim: 64, HeadNorm: true, Loss: meanOf(3, 0.1), Others: meanOf(2, 0.2), Steady: &metrics.Steadiness{LossSpikes: 1, GradSpikes: 2, Late: 0.25, Middle: 9}}
-	p := &Page{Ablation: &Ablation{Size: "tiny", Steps: 7, Tokens: 14336, Rows: []AblationRow{row, {Name: "other", Arch: "x"}}}}
+	row := AblationRow{Name: "diff", Doc: "as it is", Arch: "diff", Heads: 2, HeadDim: 64, HeadNorm: true,
+		Loss: meanOf(3, 0.1), Others: meanOf(2, 0.2),
+		Steady: &metrics.Steadiness{LossSpikes: 1, GradSpikes: 2, Late: 0.25, Middle: 9}}
+	p := &Page{Ablation: &Ablation{Size: "tiny", Steps: 7, Tokens: 14336,
+		Rows: []AblationRow{row, {Name: "other", Arch: "x"}}}}
 	s, err := ablationSection(p)
 	expect(t, rowsOf(t, s, err), map[string][]string{"table ablation": {
 		"model/what/heads/width/norm/loss/AR-Hit/others/spikes of loss, gradient/gradient norm, late/loss (paper)/AR-Hit (paper)/others (paper)",
-		"diff/diff, as it is/2/64/true/3.0000 ± 0.1000/–/2.0000 ± 0.2000/1, 2/0.25/3.062/0.880/3.247", "other/x, /0/0/false/–/–/–/////"}})
+		"diff/diff, as it is/2/64/true/3.0000 ± 0.1000/–/2.0000 ± 0.2000/1, 2/0.25/3.062/0.880/3.247",
+		"other/x, /0/0/false/–/–/–/////"}})
 }

@@ -25,7 +25,8 @@ func browse(t *testing.T, program, page string) (dom, log string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
+	c := exec.CommandContext(ctx, program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--enable-logging=stderr",
 		"--user-data-dir="+filepath.Join(dir, "profile"), "--dump-dom", "file://"+path)
 	c.WaitDelay = 10 * time.Second
 	var said bytes.Buffer

@@ -22,9 +22,11 @@ func TestWhiskers(t *testing.T) {
 			if i == 6 {
 				v = 0.5 // a line that ends above the frame is not drawn
 			}
-			s.line, s.err = append(s.line, [2]float64{float64(i), v}), append(s.err, []float64{0, 0.1, 0.3, 2}[rng.IntN(4)])
+			s.line, s.err = append(s.line, [2]float64{float64(i), v}),
+				append(s.err, []float64{0, 0.1, 0.3, 2}[rng.IntN(4)])
 		}
-		x, y := scale{lo: 0, hi: 6, from: 40, to: chartWidth - 8 - labelRoom([]series{s})}, scale{lo: 0, hi: 1, from: chartHeight - 36, to: 14}
+		x, y := scale{lo: 0, hi: 6, from: 40, to: chartWidth - 8 - labelRoom([]series{s})},
+			scale{lo: 0, hi: 1, from: chartHeight - 36, to: 14}
 		var want []string
 		for i, p := range s.line {
 			switch v, e := p[1], s.err[i]; {
@@ -33,12 +35,14 @@ func TestWhiskers(t *testing.T) {
 				want = nil // the line begins after its last point above the frame
 			case e > 0:
 				low, high := min(max(v-e, 0), 1), min(max(v+e, 0), 1)
-				want = append(want, fmt.Sprint([]string{num(x.at(p[0])), num(y.at(low)), num(x.at(p[0])), num(y.at(high))}))
+				want = append(want, fmt.Sprint([]string{num(x.at(p[0])), num(y.at(low)), num(x.at(p[0])),
+					num(y.at(high))}))
 			}
 		}
 		var got []string
 		given := slices.Clone(s.line)
-		for _, m := range found.FindAllStringSubmatch(string(lineChart("", "", scale{lo: 0, hi: 6}, scale{lo: 0, hi: 1}, []series{s})), -1) {
+		for _, m := range found.FindAllStringSubmatch(string(lineChart("", "", scale{lo: 0, hi: 6}, scale{lo: 0, hi: 1},
+			[]series{s})), -1) {
 			got = append(got, fmt.Sprint(m[1:]))
 		}
 		if !slices.Equal(got, want) {
@@ -55,7 +59,8 @@ func TestWhiskers(t *testing.T) {
 // lie below the lines, a reference is dashed, bare dots have neither line nor label, and labels stand at the ends.
 func TestLineChart(t *testing.T) {
 	list := []series{
-		{name: "a", class: "s0", dots: true, format: "%.2f", line: [][2]float64{{0, 0}, {5, 0.5}, {10, 1}}, faint: [][2]float64{{0, 1}, {10, 0}}, band: [][3]float64{{0, 0.25, 0.5}, {10, 0.5, 2}}},
+		{name: "a", class: "s0", dots: true, format: "%.2f", line: [][2]float64{{0, 0}, {5, 0.5}, {10, 1}},
+			faint: [][2]float64{{0, 1}, {10, 0}}, band: [][3]float64{{0, 0.25, 0.5}, {10, 0.5, 2}}},
 		{name: "floor", class: "quiet", dashed: true, line: [][2]float64{{0, 0.25}, {10, 0.25}}},
 		{name: "c", class: "s1", dots: true, bare: true, line: [][2]float64{{5, 0.75}}},
 	}
@@ -69,15 +74,19 @@ func TestLineChart(t *testing.T) {
 			t.Errorf("%s: %q, want %q", element, got, want)
 		}
 	}
-	for class, want := range map[string][]string{"s0 name": {"a 1.00"}, "quiet name": {"floor"}, "s1 name": nil, "axis mid": {"steps"}, "tick end": {"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"}, "tick mid": {"0", "2", "4", "6", "8", "10"}} {
+	for class, want := range map[string][]string{"s0 name": {"a 1.00"}, "quiet name": {"floor"}, "s1 name": nil,
+		"axis mid": {"steps"}, "tick end": {"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"},
+		"tick mid": {"0", "2", "4", "6", "8", "10"}} {
 		if got := labels(svg, class); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", class, got, want)
 		}
 	}
-	if got := slices.Concat(places(svg, "s0 name"), places(svg, "quiet name"), places(svg, "axis mid")); !slices.Equal(got, []string{"434.6 18", "434.6 183", "233.8 266"}) {
+	if got := slices.Concat(places(svg, "s0 name"), places(svg, "quiet name"),
+		places(svg, "axis mid")); !slices.Equal(got, []string{"434.6 18", "434.6 183", "233.8 266"}) {
 		t.Errorf("labels at %q", got)
 	}
-	for _, want := range []string{`viewBox="0 0 480 270"`, `aria-label="what it shows"`, "<title>a: 0.5000 at 5</title>", "<title>c: 0.7500 at 5</title>"} {
+	for _, want := range []string{`viewBox="0 0 480 270"`, `aria-label="what it shows"`,
+		"<title>a: 0.5000 at 5</title>", "<title>c: 0.7500 at 5</title>"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("no %s in %s", want, svg)
 		}

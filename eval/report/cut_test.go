@@ -34,13 +34,15 @@ func TestCutDetails(t *testing.T) {
 	results := func(x float64) []*eval.Result {
 		one := eval.Mean{Value: x, N: 1}
 		curve := task.NoiseCurve{Kind: "typos", Label: "typos", Doses: []float64{0, 1}, Scores: []eval.Mean{one, one}}
-		return append(fakeResults(x), made("noise", "", "area", "area, %", 4, 1, task.NoiseDetail{Curves: []task.NoiseCurve{curve, curve}}))
+		return append(fakeResults(x), made("noise", "", "area", "area, %", 4, 1,
+			task.NoiseDetail{Curves: []task.NoiseCurve{curve, curve}}))
 	}
 	cuts := 0
 	for i := range results(0) {
 		for which := range 2 {
 			pair := []*eval.Result{results(0)[i], results(1)[i]}
-			p := &Page{Evaluation: eval.Assemble([]*eval.Cell{cellOf(eval.Model{Name: "A", Hash: "a"}, 0, pair[0]), cellOf(eval.Model{Name: "B", Hash: "b"}, 0, pair[1])})}
+			p := &Page{Evaluation: eval.Assemble([]*eval.Cell{cellOf(eval.Model{Name: "A", Hash: "a"}, 0, pair[0]),
+				cellOf(eval.Model{Name: "B", Hash: "b"}, 0, pair[1])})}
 			r := &p.Evaluation.Models[which].Results[0]
 			var v any
 			if len(r.Detail) == 0 || json.Unmarshal(r.Detail, &v) != nil {

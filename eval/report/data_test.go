@@ -71,37 +71,58 @@ func meanOf(v, err float64) eval.Mean { return eval.Mean{Value: v, StdErr: err, 
 // Curves by position, by examples, by bits and by layer have the values of the details, in order, with their errors.
 func TestCurveData(t *testing.T) {
 	at := func(p int, v float64) task.AtPosition { return task.AtPosition{Position: p, Loss: meanOf(v, 0.5)} }
-	s, err := positionSection(pageOf("lm", "", task.LMDetail{Pieces: 3, Left: 2, ByPosition: []task.AtPosition{at(1, 4), at(8, 2)}}, task.LMDetail{ByPosition: []task.AtPosition{at(1, 9)}}))
+	s, err := positionSection(pageOf("lm", "",
+		task.LMDetail{Pieces: 3, Left: 2, ByPosition: []task.AtPosition{at(1, 4), at(8, 2)}},
+		task.LMDetail{ByPosition: []task.AtPosition{at(1, 9)}}))
 	expect(t, rowsOf(t, s, err), map[string][]string{"lm|3 texts that are at least as long as the curve; 2 are shorter and left out": {"series/tokens of context/nats per token/stderr", "A/1/4/0.5", "A/8/2/0.5"}})
 	if len(s.Figures) != 2 || s.Figures[1].rows[1][1] != "60" || s.Figures[1].rows[12][2] != "2.141" {
 		t.Errorf("%d figures", len(s.Figures))
 	}
-	s, err = iclSection(pageOf("icl_trec", "icl", task.ICLDetail{Shots: []int{0, 8, 99}, Acc: []eval.Mean{meanOf(0.25, 0.1), meanOf(0.5, 0.2)}, Chance: 0.125}))
-	expect(t, rowsOf(t, s, err), map[string][]string{"icl_trec|": {"series/examples/accuracy/stderr", "A/1/0.25/0.1", "A/8/0.5/0.2", "chance/1/0.125/", "chance/8/0.125/"}})
-	s, err = orderSection(pageOf("icl_order_trec", "icl_order", task.OrderDetail{Acc: map[string][]float64{"random": {0.5, 0.25}, "alternating": {0.75}}}))
-	expect(t, rowsOf(t, s, err), map[string][]string{"icl_order_trec|": {"model/order/seed/accuracy", "A/alternating/0/0.75", "A/random/0/0.5", "A/random/1/0.25"}})
+	s, err = iclSection(pageOf("icl_trec", "icl",
+		task.ICLDetail{Shots: []int{0, 8, 99}, Acc: []eval.Mean{meanOf(0.25, 0.1), meanOf(0.5, 0.2)}, Chance: 0.125}))
+	expect(t, rowsOf(t, s, err), map[string][]string{"icl_trec|": {"series/examples/accuracy/stderr", "A/1/0.25/0.1",
+		"A/8/0.5/0.2", "chance/1/0.125/", "chance/8/0.125/"}})
+	s, err = orderSection(pageOf("icl_order_trec", "icl_order",
+		task.OrderDetail{Acc: map[string][]float64{"random": {0.5, 0.25}, "alternating": {0.75}}}))
+	expect(t, rowsOf(t, s, err), map[string][]string{"icl_order_trec|": {"model/order/seed/accuracy",
+		"A/alternating/0/0.75", "A/random/0/0.5", "A/random/1/0.25"}})
 	kl := meanOf(0.03, 0.01)
-	s, err = lowbitSection(pageOf("lowbit", "", task.LowbitDetail{Task: "hellaswag", Metric: "acc_norm", Shots: 2, StandIn: true, Exact: meanOf(0.75, 0.125), Rows: []task.LowbitRow{
-		{Of: "logits", Per: "usual", Bits: 8, Score: meanOf(0.5, 0.25)}, {Of: "logits", Per: "usual", Bits: 4, Score: meanOf(0.25, 0.0625), KL: &kl}, {Of: "cache", Per: "row", Bits: 4, Score: meanOf(0.125, 0.5)}}}))
+	s, err = lowbitSection(pageOf("lowbit", "",
+		task.LowbitDetail{Task: "hellaswag", Metric: "acc_norm", Shots: 2, StandIn: true, Exact: meanOf(0.75, 0.125),
+			Rows: []task.LowbitRow{
+				{Of: "logits", Per: "usual", Bits: 8, Score: meanOf(0.5, 0.25)},
+				{Of: "logits", Per: "usual", Bits: 4, Score: meanOf(0.25, 0.0625), KL: &kl},
+				{Of: "cache", Per: "row", Bits: 4, Score: meanOf(0.125, 0.5)}}}))
 	const about = "acc_norm of hellaswag, 2-shot; 16 stands for exact; generated questions"
 	expect(t, rowsOf(t, s, err), map[string][]string{
-		"Attention logits|" + about:                 {"series/bits/score/stderr", "A/4/0.25/0.0625", "A/8/0.5/0.25", "A/16/0.75/0.125"},
-		"Keys and values, a scale per row|" + about: {"series/bits/score/stderr", "A/4/0.125/0.5", "A/16/0.75/0.125"},
+		"Attention logits|" + about: {"series/bits/score/stderr", "A/4/0.25/0.0625", "A/8/0.5/0.25",
+			"A/16/0.75/0.125"},
+		"Keys and values, a scale per row|" + about:                                               {"series/bits/score/stderr", "A/4/0.125/0.5", "A/16/0.75/0.125"},
 		"Attention logits: divergence|KL of the next-token distribution to exact, nats per token": {"series/bits/KL/stderr", "A/4/0.03/0.01"},
 		"Attention logits, the paper|zero-shot HellaSwag by acc_norm; which logits share a scale is not said": {"series/bits/accuracy/stderr", "Transformer/4/0.339/", "Transformer/6/0.589/",
-			"Transformer/8/0.627/", "Transformer/16/0.634/", "DIFF/4/0.588/", "DIFF/6/0.66/", "DIFF/8/0.663/", "DIFF/16/0.662/"}})
-	s, err = geometrySection(pageOf("geometry", "", task.GeometryDetail{Layers: []task.GeometryLayer{{Maps: []task.GeometryMap{{Name: "A1", Rank: 9}, {Name: "A", Rank: 3, Gap: 0.5, Sparsity: 0.25, Negative: 0.125}}, HiddenRank: 4, HiddenGap: 0.75}, {HiddenRank: 5}}}))
+			"Transformer/8/0.627/", "Transformer/16/0.634/", "DIFF/4/0.588/", "DIFF/6/0.66/", "DIFF/8/0.663/",
+			"DIFF/16/0.662/"}})
+	s, err = geometrySection(pageOf("geometry", "",
+		task.GeometryDetail{Layers: []task.GeometryLayer{{Maps: []task.GeometryMap{{Name: "A1", Rank: 9},
+			{Name: "A", Rank: 3, Gap: 0.5, Sparsity: 0.25, Negative: 0.125}}, HiddenRank: 4, HiddenGap: 0.75},
+			{HiddenRank: 5}}}))
 	rows := rowsOf(t, s, err)
-	for name, want := range map[string]string{"Effective rank of maps|": "A/1/3/\nA/2/0/", "Spectral gap of maps|": "A/1/0.5/\nA/2/0/", "Effective rank of representations|": "A/1/4/\nA/2/5/",
-		"Spectral gap of representations|": "A/1/0.75/\nA/2/0/", "Sparsity of maps (Hoyer)|": "A/1/0.25/\nA/2/0/", "Share of negative mass|": "A/1/0.125/\nA/2/0/"} {
+	for name, want := range map[string]string{"Effective rank of maps|": "A/1/3/\nA/2/0/",
+		"Spectral gap of maps|": "A/1/0.5/\nA/2/0/", "Effective rank of representations|": "A/1/4/\nA/2/5/",
+		"Spectral gap of representations|": "A/1/0.75/\nA/2/0/", "Sparsity of maps (Hoyer)|": "A/1/0.25/\nA/2/0/",
+		"Share of negative mass|": "A/1/0.125/\nA/2/0/"} {
 		if !strings.HasSuffix(rows[name], want) {
 			t.Errorf("%s: %s", name, rows[name])
 		}
 	}
-	s, err = gradientsSection(pageOf("gradients", "", task.GradientsDetail{All: []task.GroupNorm{{Name: "q", RMS: 0.5}, {Name: "o", RMS: 0.25}}, Layers: [][]task.GroupNorm{{{Name: "q", RMS: 1}}, {{Name: "q", RMS: 2}}}},
-		task.GradientsDetail{All: []task.GroupNorm{{Name: "q1", RMS: 0.125}, {Name: "o", RMS: 4}}, Layers: [][]task.GroupNorm{{{Name: "q1", RMS: 3}, {Name: "q2", RMS: 5}}}}))
-	expect(t, rowsOf(t, s, err), map[string][]string{"table gradients-gradients": {"model/q/o/q1", "A/0.5/0.25/–", "B/–/4/0.125"},
-		"Gradients of q|RMS by layer": {"series/layer/RMS/stderr", "A/1/1/", "A/2/2/", "B q1/1/3/", "B q2/1/5/"}})
+	s, err = gradientsSection(pageOf("gradients", "",
+		task.GradientsDetail{All: []task.GroupNorm{{Name: "q", RMS: 0.5}, {Name: "o", RMS: 0.25}},
+			Layers: [][]task.GroupNorm{{{Name: "q", RMS: 1}}, {{Name: "q", RMS: 2}}}},
+		task.GradientsDetail{All: []task.GroupNorm{{Name: "q1", RMS: 0.125}, {Name: "o", RMS: 4}},
+			Layers: [][]task.GroupNorm{{{Name: "q1", RMS: 3}, {Name: "q2", RMS: 5}}}}))
+	expect(t, rowsOf(t, s, err), map[string][]string{"table gradients-gradients": {"model/q/o/q1", "A/0.5/0.25/–",
+		"B/–/4/0.125"}, "Gradients of q|RMS by layer": {"series/layer/RMS/stderr", "A/1/1/", "A/2/2/", "B q1/1/3/",
+		"B q2/1/5/"}})
 }
 
 // What the answer's token looks at: shares of the longest prompts, by depth, layer and head; noise is the context around it.
@@ -112,8 +133,10 @@ func TestAttentionData(t *testing.T) {
 	gaze := func(x float64) task.HeadGaze {
 		return task.HeadGaze{Magnitude: seg(x), Signed: seg(2 * x), A1: seg(3 * x), A2: seg(4 * x), Value: seg(5 * x)}
 	}
-	d := task.AttentionDetail{Lengths: []int{64, 128}, Depths: []float64{0.5}, Lambda: []float64{0.3, 0.75}, Results: []task.AttentionResult{{Maps: 2, ByDepth: []task.HeadGaze{gaze(9)}},
-		{Maps: 2, ByDepth: []task.HeadGaze{gaze(0.1)}, ByHead: [][]task.HeadGaze{{gaze(0.1), gaze(0.3)}, {gaze(0.5)}}, Right: &task.Outcome{N: 3, Gaze: gaze(0.1)}, Wrong: &task.Outcome{N: 1, Gaze: gaze(0.2)}}}}
+	d := task.AttentionDetail{Lengths: []int{64, 128}, Depths: []float64{0.5}, Lambda: []float64{0.3, 0.75},
+		Results: []task.AttentionResult{{Maps: 2, ByDepth: []task.HeadGaze{gaze(9)}},
+			{Maps: 2, ByDepth: []task.HeadGaze{gaze(0.1)}, ByHead: [][]task.HeadGaze{{gaze(0.1), gaze(0.3)}, {gaze(0.5)}},
+				Right: &task.Outcome{N: 3, Gaze: gaze(0.1)}, Wrong: &task.Outcome{N: 1, Gaze: gaze(0.2)}}}}
 	plain := d
 	plain.Lambda = nil
 	plain.Results = []task.AttentionResult{d.Results[1]}
@@ -124,19 +147,27 @@ func TestAttentionData(t *testing.T) {
 	for _, f := range s.Figures {
 		names = append(names, f.Title+" "+f.Note)
 	}
-	want := []string{"A by magnitude", "A weighted by values", "A with sign", "A A1 alone", "A A2 alone", "A share on the answer by layer and head, by magnitude, mean over depths",
-		"B by magnitude", "B weighted by values", "B share on the answer by layer and head, by magnitude, mean over depths", "By layer share of attention on the answer in percent, by magnitude", "λ by layer mean over tokens and heads"}
+	want := []string{"A by magnitude", "A weighted by values", "A with sign", "A A1 alone", "A A2 alone",
+		"A share on the answer by layer and head, by magnitude, mean over depths",
+		"B by magnitude", "B weighted by values",
+		"B share on the answer by layer and head, by magnitude, mean over depths",
+		"By layer share of attention on the answer in percent, by magnitude",
+		"λ by layer mean over tokens and heads"}
 	if err != nil || len(names) != len(want)+2 || !slices.Equal(names[:len(want)], want) {
 		t.Fatalf("%q (%v)", names, err)
 	}
 	const head = "model/how/depth/bos/before/answer/after/query"
 	expect(t, rowsOf(t, s, err), map[string][]string{
-		"A|by magnitude": {head, "A/by magnitude/0.5/0.1/0.025/0.05/0.0125/0.00625"}, "A|with sign": {head, "A/with sign/0.5/0.2/0.05/0.1/0.025/0.0125"},
-		"A|A1 alone": {head, "A/A1 alone/0.5/0.3/0.075/0.15/0.0375/0.01875"}, "A|A2 alone": {head, "A/A2 alone/0.5/0.4/0.1/0.2/0.05/0.025"},
+		"A|by magnitude":       {head, "A/by magnitude/0.5/0.1/0.025/0.05/0.0125/0.00625"},
+		"A|with sign":          {head, "A/with sign/0.5/0.2/0.05/0.1/0.025/0.0125"},
+		"A|A1 alone":           {head, "A/A1 alone/0.5/0.3/0.075/0.15/0.0375/0.01875"},
+		"A|A2 alone":           {head, "A/A2 alone/0.5/0.4/0.1/0.2/0.05/0.025"},
 		"A|weighted by values": {head, "A/weighted by values/0.5/0.5/0.125/0.25/0.0625/0.03125"},
 		"A|share on the answer by layer and head, by magnitude, mean over depths": {"layer/head/bos/before/answer/after/query", "1/1/0.1/0.025/0.05/0.0125/0.00625", "1/2/0.3/0.075/0.15/0.0375/0.01875", "2/1/0.5/0.125/0.25/0.0625/0.03125"},
-		"By layer|share of attention on the answer in percent, by magnitude":      {"series/layer/percent/stderr", "A/1/10/", "A/2/25/", "B/1/10/", "B/2/25/"},
-		"λ by layer|mean over tokens and heads":                                   {"model/layer/lambda", "A/1/0.3", "A/2/0.75"},
+		"By layer|share of attention on the answer in percent, by magnitude": {"series/layer/percent/stderr",
+			"A/1/10/", "A/2/25/", "B/1/10/", "B/2/25/"},
+		"λ by layer|mean over tokens and heads": {"model/layer/lambda",
+			"A/1/0.3", "A/2/0.75"},
 		"table attention-outcome-attention": {"model/number beside its key/prompts/answer/noise/answer, A1/answer, A2/answer, ‖a·v‖/noise, ‖a·v‖", "A/right/3/5.0/3.8/15.0/20.0/25.0/18.8",
 			"A/wrong/1/10.0/7.5/30.0/40.0/50.0/37.5", "B/right/3/5.0/3.8/15.0/–/25.0/18.8"}})
 	if len(s.Key) != 5 || s.Key[2].Name != "the answer" {
@@ -158,14 +189,18 @@ func TestAttentionData(t *testing.T) {
 // Grids of retrieval, interventions, context and speed, by hand.
 func TestTableData(t *testing.T) {
 	cell := func(v float64) eval.Mean { return meanOf(v, 0.0625) }
-	grid := task.NeedleGrid{Lengths: []int{512, 2048}, Depths: []float64{0, 0.5}, Cells: map[string][][]eval.Mean{"bound": {{cell(1), cell(0.75)}, {cell(0.5), {}}}, "free": {{cell(0.25)}, {cell(0.125)}}},
+	grid := task.NeedleGrid{Lengths: []int{512, 2048}, Depths: []float64{0, 0.5},
+		Cells: map[string][][]eval.Mean{"bound": {{cell(1), cell(0.75)}, {cell(0.5), {}}},
+			"free": {{cell(0.25)}, {cell(0.125)}}},
 		Floors: map[string]map[string]float64{"bound": {"chance": 0.01, "copy": 0.25}}}
 	p := pageOf("needle", "", grid)
 	s, err := needleSection(p)
 	const head = "score/depth/length/accuracy/stderr/n/chance/copy"
 	expect(t, rowsOf(t, s, err), map[string][]string{
-		"A|needle: number beside its key; floors: chance 1.0, copy 25.0 %": {head, "bound/0/512/1/0.0625/10/0.01/0.25", "bound/0/2048/0.75/0.0625/10/0.01/0.25", "bound/0.5/512/0.5/0.0625/10/0.01/0.25"},
-		"A|needle: number anywhere in the output":                          {head, "free/0/512/0.25/0.0625/10/0/0", "free/0.5/512/0.125/0.0625/10/0/0"}})
+		"A|needle: number beside its key; floors: chance 1.0, copy 25.0 %": {head, "bound/0/512/1/0.0625/10/0.01/0.25",
+			"bound/0/2048/0.75/0.0625/10/0.01/0.25", "bound/0.5/512/0.5/0.0625/10/0.01/0.25"},
+		"A|needle: number anywhere in the output": {head, "free/0/512/0.25/0.0625/10/0/0",
+			"free/0.5/512/0.125/0.0625/10/0/0"}})
 	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], p.Evaluation.Sides()); rows != nil {
 		t.Errorf("two lengths in one row: %+v", rows)
 	}
@@ -173,55 +208,76 @@ func TestTableData(t *testing.T) {
 	other := grid
 	other.Cells = map[string][][]eval.Mean{"bound": {{cell(0.5)}, {cell(0.25)}}}
 	p = pageOf("needle", "", grid, other)
-	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], p.Evaluation.Sides()); len(rows) != 1 || rows[0].measure != "at depths 0 50" || rows[0].cells[0].text != "100 50" || rows[0].cells[1].text != "50 25" {
+	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], p.Evaluation.Sides()); len(rows) != 1 ||
+		rows[0].measure != "at depths 0 50" || rows[0].cells[0].text != "100 50" || rows[0].cells[1].text != "50 25" {
 		t.Errorf("%+v", rows)
 	}
 	sides := p.Evaluation.Sides()
 	seeds := []eval.Side{{Models: append(sides[0].Models, sides[1].Models...)}}
-	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], seeds); len(rows) != 1 || rows[0].cells[0].text != "75 38" {
+	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], seeds); len(rows) != 1 ||
+		rows[0].cells[0].text != "75 38" {
 		t.Errorf("two seeds of one side: %+v", rows)
 	}
 	seeds[0].Models = append(seeds[0].Models, &eval.Judged{})
-	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], seeds); len(rows) != 1 || rows[0].cells[0].text != "75 38" {
+	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], seeds); len(rows) != 1 ||
+		rows[0].cells[0].text != "75 38" {
 		t.Errorf("a seed without the question: %+v", rows)
 	}
 	score := func(name string, v, change float64) task.VariantScore {
 		return task.VariantScore{Variant: name, Score: meanOf(v, 0.5), Change: meanOf(change, 0.25)}
 	}
-	s, err = interventionsSection(pageOf("interventions", "", task.InterventionsDetail{Each: "knockout", Heads: [][]float64{{0.002, -0.004}, {0.001}}, Loss: []task.VariantScore{score("plain", 2, 0), score("lambda=0", 2.5, 0.5)},
-		Bound: []task.VariantScore{score("lambda=0", 0.5, -0.25), score("plain", 0.75, 0)}, KL: []task.VariantScore{score("lambda=0", 0.125, 0)}}))
+	s, err = interventionsSection(pageOf("interventions", "",
+		task.InterventionsDetail{Each: "knockout", Heads: [][]float64{{0.002, -0.004}, {0.001}},
+			Loss:  []task.VariantScore{score("plain", 2, 0), score("lambda=0", 2.5, 0.5)},
+			Bound: []task.VariantScore{score("lambda=0", 0.5, -0.25), score("plain", 0.75, 0)},
+			KL:    []task.VariantScore{score("lambda=0", 0.125, 0)}}))
 	expect(t, rowsOf(t, s, err), map[string][]string{
-		"table interventions-interventions": {"model/intervention/loss/change/number beside its key, %/change/KL", "A/plain/2.0000//75.0//", "/lambda=0/2.5000/+0.5000 ± 0.2500/50.0/−25.0 ± 25.0/0.1250"},
+		"table interventions-interventions": {"model/intervention/loss/change/number beside its key, %/change/KL",
+			"A/plain/2.0000//75.0//", "/lambda=0/2.5000/+0.5000 ± 0.2500/50.0/−25.0 ± 25.0/0.1250"},
 		"A: knockout, head by head|change of the loss in thousandths of a nat per token; stronger is a larger rise": {"layer/head/change", "1/1/0.002", "1/2/-0.004", "2/1/0.001"}})
-	s, err = contextSection(pageOf("context_rms", "", task.ContextDetail{Ends: []int{2, 5}, Bound: []float64{1, 0.5}, Grid: [][]float64{{0.75, 0.5}, {0.25, 0.125}},
-		Layers: []task.ContextRMS{{Value: 4, Context: 1, Least: 0.25, Largest: 2, Gain: 3.25}, {Value: 2, Context: 1}}}))
+	s, err = contextSection(pageOf("context_rms", "",
+		task.ContextDetail{Ends: []int{2, 5}, Bound: []float64{1, 0.5}, Grid: [][]float64{{0.75, 0.5}, {0.25, 0.125}},
+			Layers: []task.ContextRMS{{Value: 4, Context: 1, Least: 0.25, Largest: 2, Gain: 3.25},
+				{Value: 2, Context: 1}}}))
 	expect(t, rowsOf(t, s, err), map[string][]string{
-		"By layer|mean over heads and positions":              {"series/layer/context RMS over value RMS/stderr", "A/1/0.25/", "A/2/0.5/"},
-		"By positions attended to|mean over heads and layers": {"series/positions/context RMS over value RMS/stderr", "A/1/0.5/", "A/4/0.3125/", "1/√n/1/1/", "1/√n/4/0.5/"},
-		"table context-context-rms":                           {"model/layer/value RMS/context RMS/least/largest/gain", "A/1/4/1/0.25/2/3.2", "A/2/2/1/0/0/–"}})
+		"By layer|mean over heads and positions": {"series/layer/context RMS over value RMS/stderr",
+			"A/1/0.25/", "A/2/0.5/"},
+		"By positions attended to|mean over heads and layers": {"series/positions/context RMS over value RMS/stderr",
+			"A/1/0.5/", "A/4/0.3125/", "1/√n/1/1/", "1/√n/4/0.5/"},
+		"table context-context-rms": {"model/layer/value RMS/context RMS/least/largest/gain",
+			"A/1/4/1/0.25/2/3.2", "A/2/2/1/0/0/–"}})
 	speed := func(f, b float64) task.ThroughputDetail {
-		return task.ThroughputDetail{Rows: []task.ThroughputRow{{Length: 64, Batch: 2, Forward: meanOf(f, 1), ForwardBackward: meanOf(b, 1)}, {Length: 128, Batch: 1, Forward: meanOf(f/2, 1), ForwardBackward: meanOf(100, 1)}}}
+		return task.ThroughputDetail{Rows: []task.ThroughputRow{{Length: 64, Batch: 2, Forward: meanOf(f, 1),
+			ForwardBackward: meanOf(b, 1)},
+			{Length: 128, Batch: 1, Forward: meanOf(f/2, 1), ForwardBackward: meanOf(100, 1)}}}
 	}
 	s, err = throughputSection(pageOf("throughput", "", speed(2000, 400), speed(1500, 500)))
 	expect(t, rowsOf(t, s, err), map[string][]string{"table throughput": {"model/length/batch/forward/forward and backward", "A/64/2/2,000/400", "A/128/1/1,000/100",
 		"B/64/2/1,500 (−25.0 %)/500 (+25.0 %)", "B/128/1/750 (−25.0 %)/100 (+0.0 %)"},
-		"table throughput-paper": {"model/forward/DIFF/forward and backward/DIFF", "3B, 2K/51,228/46,811 (−8.6 %)/7,247/6,635 (−8.4 %)", "3B, 4K/48,762/44,521 (−8.7 %)/7,491/6,718 (−10.3 %)",
+		"table throughput-paper": {"model/forward/DIFF/forward and backward/DIFF",
+			"3B, 2K/51,228/46,811 (−8.6 %)/7,247/6,635 (−8.4 %)", "3B, 4K/48,762/44,521 (−8.7 %)/7,491/6,718 (−10.3 %)",
 			"13B, 2K/14,346/13,653 (−4.8 %)/998/942 (−5.6 %)"}})
-	s, err = outlierSection(pageOf("outliers", "", task.OutlierResult{Tokens: 6400, Logits: task.Extreme{Top1: 9, Top2: 8, Top3: 7, Top10: 5, Top100: 2, Median: 0.25}, Hidden: task.Extreme{Top1: 90}}))
+	s, err = outlierSection(pageOf("outliers", "",
+		task.OutlierResult{Tokens: 6400,
+			Logits: task.Extreme{Top1: 9, Top2: 8, Top3: 7, Top10: 5, Top100: 2, Median: 0.25},
+			Hidden: task.Extreme{Top1: 90}}))
 	expect(t, rowsOf(t, s, err), map[string][]string{"Attention logits|6,400 tokens": {"model/top1/top2/top3/top10/top100/median", "A/9/8/7/5/2/0.25"}, "Hidden states|6,400 tokens": {"model/top1/top2/top3/top10/top100/median", "A/90/0/0/0/0/0"}})
 }
 
 // Training: loss and gradient norms by step, and the table of steadiness.
 func TestTrainingData(t *testing.T) {
 	valid := 3.5
-	p := &Page{Training: []Training{{Model: "A", Curve: []CurvePoint{{Step: 1, Loss: 5, Grad: 2}, {Step: 2, Loss: 4, Valid: &valid, Grad: 0}, {Step: 3, Loss: 3, Grad: 1}},
-		Steady: &metrics.Steadiness{Steps: 3, LossSpikes: 1, GradSpikes: 2, Middle: 0.5, Late: 0.25, LateNoise: 0.125, Largest: 2}}, {Model: "B", Curve: []CurvePoint{{Step: 4, Loss: 2}}}}}
+	p := &Page{Training: []Training{{Model: "A",
+		Curve: []CurvePoint{{Step: 1, Loss: 5, Grad: 2}, {Step: 2, Loss: 4, Valid: &valid, Grad: 0},
+			{Step: 3, Loss: 3, Grad: 1}}, Steady: &metrics.Steadiness{Steps: 3, LossSpikes: 1, GradSpikes: 2, Middle: 0.5,
+			Late: 0.25, LateNoise: 0.125, Largest: 2}}, {Model: "B", Curve: []CurvePoint{{Step: 4, Loss: 2}}}}}
 	s, err := trainingSection(p)
 	expect(t, rowsOf(t, s, err), map[string][]string{"Loss by training step|": {"series/training step/nats per token/stderr", "A/2/3.5/", "B/4/2/"}})
 	s, err = steadySection(p)
 	expect(t, rowsOf(t, s, err), map[string][]string{
 		"Gradient norm by training step|the largest of each stretch; the first steps may lie above the frame": {"series/training step/gradient norm/stderr", "A/1/2/", "A/3/1/"},
-		"table steadiness": {"model/steps/loss spikes/gradient spikes/middle/late/noise, late/largest", "A/3/1/2/0.5/0.25/0.12/2"}})
+		"table steadiness": {"model/steps/loss spikes/gradient spikes/middle/late/noise, late/largest",
+			"A/3/1/2/0.5/0.25/0.12/2"}})
 	p.Training[0].AddGroups(1, metrics.Groups{{Name: "q1", Norm: 0.5}, {Name: "o", Norm: 2}})
 	p.Training[0].AddGroups(3, metrics.Groups{{Name: "o", Norm: 3}, {Name: "q1", Norm: 0.25}})
 	s, err = gradientsSection(p)
@@ -237,11 +293,14 @@ func TestTrainingData(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	high, low := 90.0, 2.5 // early held-out losses lie above the frame too
-	p.Training = []Training{{Model: "A", Curve: []CurvePoint{{Step: 1, Loss: 95, Valid: &high}, {Step: 20, Loss: 2, Valid: &low}, {Step: 100, Loss: 1.5, Valid: &low}}}}
+	p.Training = []Training{{Model: "A",
+		Curve: []CurvePoint{{Step: 1, Loss: 95, Valid: &high}, {Step: 20, Loss: 2, Valid: &low},
+			{Step: 100, Loss: 1.5, Valid: &low}}}}
 	if s, err := trainingSection(p); err != nil || !strings.Contains(string(s.Figures[0].SVG), `y="27.5">2.5<`) {
 		t.Errorf("the frame has the first losses: %v, %s", err, s.Figures[0].SVG)
 	}
-	for in, want := range map[string]string{"a\x00b\x1fc\x7fd": "a\uFFFDb\uFFFDc\uFFFDd", "a\n\tb~\u0080é": "a\n\tb~\u0080é", "<&>": "&lt;&amp;&gt;"} {
+	for in, want := range map[string]string{"a\x00b\x1fc\x7fd": "a\uFFFDb\uFFFDc\uFFFDd",
+		"a\n\tb~\u0080é": "a\n\tb~\u0080é", "<&>": "&lt;&amp;&gt;"} {
 		if got := escaped(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -250,12 +309,16 @@ func TestTrainingData(t *testing.T) {
 
 // Samples stand side by side, each prompt with its own text, escaped.
 func TestSampleBlocks(t *testing.T) {
-	s, err := samplesSection(pageOf("samples", "", []task.Sample{{Prompt: "p<0", Text: "t&0"}, {Prompt: "p1", Text: "t1"}}, []task.Sample{{Prompt: "q0", Text: "u0"}}))
+	s, err := samplesSection(pageOf("samples", "",
+		[]task.Sample{{Prompt: "p<0", Text: "t&0"}, {Prompt: "p1", Text: "t1"}},
+		[]task.Sample{{Prompt: "q0", Text: "u0"}}))
 	if err != nil || len(s.Blocks) != 2 {
 		t.Fatalf("%d blocks, %v", len(s.Blocks), err)
 	}
 	const one = `<div><p class="who s%d ink">%s</p><pre><span class="prompt">%s</span>%s</pre></div>`
-	want := []string{`<div class="two sample">` + fmt.Sprintf(one, 0, "A", "p&lt;0", "t&amp;0") + fmt.Sprintf(one, 1, "B", "q0", "u0") + `</div>`, `<div class="two sample">` + fmt.Sprintf(one, 0, "A", "p1", "t1") + `</div>`}
+	want := []string{`<div class="two sample">` + fmt.Sprintf(one, 0, "A", "p&lt;0", "t&amp;0") +
+		fmt.Sprintf(one, 1, "B", "q0", "u0") + `</div>`, `<div class="two sample">` +
+		fmt.Sprintf(one, 0, "A", "p1", "t1") + `</div>`}
 	for i, b := range s.Blocks {
 		if string(b) != want[i] {
 			t.Errorf("%s, want %s", b, want[i])
@@ -266,13 +329,16 @@ func TestSampleBlocks(t *testing.T) {
 // A bundle of seeds is a mean with the band of all seeds, as far as every seed reaches; every point of every seed is in the data.
 func TestBundleData(t *testing.T) {
 	floor := 0.25
-	b := &Bundle{ID: "x", Title: "X", Y: "y", Share: true, Floor: &floor, Sides: []BundleSide{{Name: "a", Place: 1, Lines: [][][2]float64{{{100, 0.5}, {200, 0.75}, {300, 1}}, {{110, 0.25}, {210, 0.25}}}}}}
+	b := &Bundle{ID: "x", Title: "X", Y: "y", Share: true, Floor: &floor,
+		Sides: []BundleSide{{Name: "a", Place: 1,
+			Lines: [][][2]float64{{{100, 0.5}, {200, 0.75}, {300, 1}}, {{110, 0.25}, {210, 0.25}}}}}}
 	f := b.figure()
 	var rows []string
 	for _, r := range f.rows {
 		rows = append(rows, strings.Join(r, "/"))
 	}
-	if want := []string{"side/seed/training tokens/y", "a/1/100/0.5", "a/1/200/0.75", "a/1/300/1", "a/2/110/0.25", "a/2/210/0.25"}; !slices.Equal(rows, want) {
+	if want := []string{"side/seed/training tokens/y", "a/1/100/0.5", "a/1/200/0.75", "a/1/300/1", "a/2/110/0.25",
+		"a/2/210/0.25"}; !slices.Equal(rows, want) {
 		t.Errorf("%q", rows)
 	}
 	mean, band := meanLine(b.Sides[0].Lines)
@@ -280,7 +346,8 @@ func TestBundleData(t *testing.T) {
 		t.Errorf("%v, %v", mean, band)
 	}
 	svg := string(f.SVG)
-	for _, want := range []string{`class="s1 line"`, `class="s1 band"`, `class="reference"`, ">a 0.5</text>", ">floor</text>", ">1.0</text>"} {
+	for _, want := range []string{`class="s1 line"`, `class="s1 band"`, `class="reference"`, ">a 0.5</text>",
+		">floor</text>", ">1.0</text>"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("the drawing lacks %s: %s", want, svg)
 		}
@@ -291,7 +358,8 @@ func TestBundleData(t *testing.T) {
 	b.Share, b.Floor = false, nil
 	b.Sides[0].Lines = [][][2]float64{{{1, 50}, {100, 3}, {200, 2}}}
 	var ticks []string
-	for _, m := range regexp.MustCompile(`class="tick end"[^>]*>([^<]*)<`).FindAllStringSubmatch(string(b.figure().SVG), -1) {
+	for _, m := range regexp.MustCompile(`class="tick end"[^>]*>([^<]*)<`).FindAllStringSubmatch(string(b.figure().SVG),
+		-1) {
 		ticks = append(ticks, m[1])
 	}
 	if !slices.Equal(ticks, []string{"2.0", "2.5", "3.0"}) { // not up to 50, which the first tenth has

@@ -22,8 +22,10 @@ func TestFormsOfNumbers(t *testing.T) {
 		digits int
 		want   string
 	}{
-		{of("loss", 999999, 1), 0, "999999 ± 1"}, {of("loss", 1e6, 1), 0, "1e+06"}, {of("loss", -2e6, 1), 0, "−2e+06"}, {of("share, %", 2e4, 100), 0, "2000000 ± 10000"},
-		{of("loss", 2.25, 0.5), -1, "2 ± 0"}, {of("share, %", 0.25, 0), 2, "25.0"}, {of("loss", math.Inf(1), 0), 2, "not a number"},
+		{of("loss", 999999, 1), 0, "999999 ± 1"}, {of("loss", 1e6, 1), 0, "1e+06"}, {of("loss", -2e6, 1), 0, "−2e+06"},
+		{of("share, %", 2e4, 100), 0, "2000000 ± 10000"},
+		{of("loss", 2.25, 0.5), -1, "2 ± 0"}, {of("share, %", 0.25, 0), 2, "25.0"},
+		{of("loss", math.Inf(1), 0), 2, "not a number"},
 	} {
 		if got := text(c.m, c.digits); got != c.want {
 			t.Errorf("%+v in %d digits: %q, want %q", c.m.Mean, c.digits, got, c.want)
@@ -33,14 +35,17 @@ func TestFormsOfNumbers(t *testing.T) {
 		p    eval.Paired
 		want string
 	}{
-		{eval.Paired{}, "equal   "}, {eval.Paired{Diff: 0.5}, "+0.5000 ± 0.0000 **"}, {eval.Paired{StdErr: 0.25, PHolm: 1}, "+0.0000 ± 0.2500   "},
-		{eval.Paired{Diff: -1, StdErr: 0.5, PHolm: 0.01}, "−1.0000 ± 0.5000 * "}, {eval.Paired{Diff: 1, StdErr: 0.5, PHolm: 0.05}, "+1.0000 ± 0.5000   "},
+		{eval.Paired{}, "equal   "}, {eval.Paired{Diff: 0.5}, "+0.5000 ± 0.0000 **"},
+		{eval.Paired{StdErr: 0.25, PHolm: 1}, "+0.0000 ± 0.2500   "},
+		{eval.Paired{Diff: -1, StdErr: 0.5, PHolm: 0.01}, "−1.0000 ± 0.5000 * "},
+		{eval.Paired{Diff: 1, StdErr: 0.5, PHolm: 0.05}, "+1.0000 ± 0.5000   "},
 	} {
 		if got := difference(&c.p, false, -1); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.p, got, c.want)
 		}
 	}
-	for v, want := range map[float64]string{0: "", 7: "7", 999: "999", 1000: "1,000", -1234567: "−1,234,567", 100000: "100,000", math.Inf(1): "–", math.Inf(-1): "–"} {
+	for v, want := range map[float64]string{0: "", 7: "7", 999: "999", 1000: "1,000", -1234567: "−1,234,567",
+		100000: "100,000", math.Inf(1): "–", math.Inf(-1): "–"} {
 		if got := count(v); got != want {
 			t.Errorf("%g: %q, want %q", v, got, want)
 		}

@@ -41,7 +41,8 @@ func TestLaTeX(t *testing.T) {
 			}
 		}
 	}
-	if rows < 20 || !strings.Contains(out, `\textbf{`) || !strings.Contains(out, `base $<$b$>$`) || !strings.Contains(out, `$\pm$`) {
+	if rows < 20 || !strings.Contains(out, `\textbf{`) || !strings.Contains(out, `base $<$b$>$`) ||
+		!strings.Contains(out, `$\pm$`) {
 		t.Errorf("%d rows:\n%s", rows, out)
 	}
 }
@@ -104,8 +105,10 @@ func TestShort(t *testing.T) {
 		x      float64
 		digits int
 		want   string
-	}{{0, 3, "0"}, {12, 3, "12"}, {999, 3, "999"}, {999.9, 3, "1k"}, {1234, 4, "1.234k"}, {724864, 3, "725k"}, {724864, 4, "724.9k"}, {999999, 4, "1M"},
-		{6144000, 4, "6.144M"}, {2.5e9, 3, "2.5B"}, {160e9, 3, "160B"}, {9.7e11, 3, "970B"}, {3.1e13, 3, "31T"}, {math.NaN(), 3, "–"}} {
+	}{{0, 3, "0"}, {12, 3, "12"}, {999, 3, "999"}, {999.9, 3, "1k"}, {1234, 4, "1.234k"}, {724864, 3, "725k"},
+		{724864, 4, "724.9k"}, {999999, 4, "1M"},
+		{6144000, 4, "6.144M"}, {2.5e9, 3, "2.5B"}, {160e9, 3, "160B"}, {9.7e11, 3, "970B"}, {3.1e13, 3, "31T"},
+		{math.NaN(), 3, "–"}} {
 		if got := Short(c.x, c.digits); got != c.want {
 			t.Errorf("%g of %d digits: %s, want %s", c.x, c.digits, got, c.want)
 		}

@@ -42,15 +42,18 @@ func TestAboveFloors(t *testing.T) {
 // equation.
 func TestScalingRows(t *testing.T) {
 	points := []eval.ScalingPoint{{X: 1000, Loss: 3.5}, {X: 4000, Loss: 2.75}}
-	r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{{Name: "a", Points: points, E: 2, A: 2000, Alpha: 1, RMS: 0.25}, {Name: "b", Points: points[:1], E: 1, A: 10, Alpha: 0.5}}}
+	r := &eval.ScalingResult{By: "tokens",
+		Curves: []eval.ScalingCurve{{Name: "a", Points: points, E: 2, A: 2000, Alpha: 1, RMS: 0.25},
+			{Name: "b", Points: points[:1], E: 1, A: 10, Alpha: 0.5}}}
 	var got []string
 	for _, l := range strings.Split(ScalingTable(r, false), "\n") {
 		if l != "" && !strings.HasPrefix(l, "─") {
 			got = append(got, strings.Join(strings.Fields(l), " "))
 		}
 	}
-	want := []string{"architecture tokens loss fit", "a 1,000 3.5000 4.0000", "4,000 2.7500 2.5000", "b 1,000 3.5000 1.3162",
-		"a: L(x) = 2.0000 + 2000·x^−1.0000, residuals 0.25", "b: L(x) = 1.0000 + 10·x^−0.5000, residuals 0"}
+	want := []string{"architecture tokens loss fit", "a 1,000 3.5000 4.0000", "4,000 2.7500 2.5000",
+		"b 1,000 3.5000 1.3162", "a: L(x) = 2.0000 + 2000·x^−1.0000, residuals 0.25",
+		"b: L(x) = 1.0000 + 10·x^−0.5000, residuals 0"}
 	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -61,17 +64,21 @@ func TestScalingBesideThePaper(t *testing.T) {
 	for by, c := range map[string]struct {
 		curves []eval.ScalingCurve
 		title  string
-	}{"parameters": {paperScaling(), "Held-out loss by parameters"}, "tokens": {paperTokens(), "Held-out loss by training tokens"}} {
+	}{"parameters": {paperScaling(), "Held-out loss by parameters"},
+		"tokens": {paperTokens(), "Held-out loss by training tokens"}} {
 		r, err := eval.Scaling(by, c.curves, 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s, err := scalingSection(&Page{Scaling: []eval.ScalingResult{*r}})
-		if err != nil || len(s.Figures) != 2 || s.Figures[0].Title != c.title || s.Figures[0].ID != "scaling-"+by || s.Figures[1].ID != "scaling-"+by+"-paper" {
+		if err != nil || len(s.Figures) != 2 || s.Figures[0].Title != c.title || s.Figures[0].ID != "scaling-"+by ||
+			s.Figures[1].ID != "scaling-"+by+"-paper" {
 			t.Fatalf("%s: %+v, %v", by, s, err)
 		}
-		if !strings.HasPrefix(s.Figures[1].Note, paperClaims[by]) || len(paperClaims[by]) == 0 || !slices.EqualFunc(s.Figures[0].rows, s.Figures[1].rows, slices.Equal) {
-			t.Errorf("%s: the paper's figure is %q with %v, want the rows %v", by, s.Figures[1].Note, s.Figures[1].rows, s.Figures[0].rows)
+		if !strings.HasPrefix(s.Figures[1].Note, paperClaims[by]) || len(paperClaims[by]) == 0 ||
+			!slices.EqualFunc(s.Figures[0].rows, s.Figures[1].rows, slices.Equal) {
+			t.Errorf("%s: the paper's figure is %q with %v, want the rows %v", by, s.Figures[1].Note, s.Figures[1].rows,
+				s.Figures[0].rows)
 		}
 	}
 }
@@ -97,10 +104,12 @@ func TestSidesWithoutANumber(t *testing.T) {
 	if err != nil || len(s.Tables) != 1 || len(s.Tables[0].Rows) != 2 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if row := s.Tables[0].Rows[1]; len(row) != len(s.Tables[0].Rows[0]) || row[2] != "–" || !strings.HasPrefix(row[3], "25.0 ±") || !strings.HasPrefix(row[4], "50.0 ±") {
+	if row := s.Tables[0].Rows[1]; len(row) != len(s.Tables[0].Rows[0]) || row[2] != "–" ||
+		!strings.HasPrefix(row[3], "25.0 ±") || !strings.HasPrefix(row[4], "50.0 ±") {
 		t.Errorf("%q", row)
 	}
-	if s, err = pairsSection(p); err != nil || len(s.Tables) != 1 || len(s.Tables[0].Rows) != 2 || s.Tables[0].Rows[1][2]+s.Tables[0].Rows[1][3] != "BC" {
+	if s, err = pairsSection(p); err != nil || len(s.Tables) != 1 || len(s.Tables[0].Rows) != 2 ||
+		s.Tables[0].Rows[1][2]+s.Tables[0].Rows[1][3] != "BC" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if s, err = tokensSection(p); err != nil || len(s.Figures) != 0 {
@@ -121,7 +130,8 @@ func TestDetailsThatDoNotFit(t *testing.T) {
 	for _, missing := range []string{"bound", "free"} {
 		cells := map[string][][]eval.Mean{"bound": {{one}, {one}}, "free": {{one}, {one}}}
 		cells[missing] = cells[missing][:1]
-		r := made("needle", "", "bound", "bound, %", 4, 1, task.NeedleGrid{Lengths: []int{64}, Depths: []float64{0, 1}, Cells: cells})
+		r := made("needle", "", "bound", "bound, %", 4, 1,
+			task.NeedleGrid{Lengths: []int{64}, Depths: []float64{0, 1}, Cells: cells})
 		p := &Page{Evaluation: eval.Assemble([]*eval.Cell{cellOf(eval.Model{Name: "A", Hash: "a"}, 0, r)})}
 		want := fmt.Sprintf("A: detail of needle: 1 rows of %s for 2 depths", missing)
 		if _, err := needleSection(p); err == nil || err.Error() != want {

@@ -52,14 +52,16 @@ func drawn(svg string) string {
 	for _, m := range written.FindAllStringSubmatch(svg, -1) {
 		texts = append(texts, strings.Join(strings.Fields(m[1]), " "))
 	}
-	return fmt.Sprintf("\ndrawing: %s\ntexts: %s\nsum of %d: %.2f\n", strings.Join(out, ", "), strings.Join(texts, " | "), n, sum)
+	return fmt.Sprintf("\ndrawing: %s\ntexts: %s\nsum of %d: %.2f\n", strings.Join(out, ", "),
+		strings.Join(texts, " | "), n, sum)
 }
 
 // pageLines is what a page shows, line by line.
 func pageLines(page string) []string {
 	page = links.ReplaceAllString(styles.ReplaceAllString(page, ""), `"data"`)
 	page = drawings.ReplaceAllStringFunc(page, drawn)
-	page = regexp.MustCompile(`</(tr|h\d|p|li|pre|figcaption|summary|title|header|section)>`).ReplaceAllString(page, "\n")
+	page = regexp.MustCompile(`</(tr|h\d|p|li|pre|figcaption|summary|title|header|section)>`).ReplaceAllString(page,
+		"\n")
 	page = regexp.MustCompile(`</(td|th)>`).ReplaceAllString(page, " | ")
 	page = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, "")
 	var out []string
@@ -90,13 +92,18 @@ func checkpointsPage() *Page {
 		for k, tokens := range []int64{1_000_000, 4_000_000} {
 			x := float64(1+2*i+k) / 8
 			m := func(v float64) eval.Mean { return eval.Mean{Value: v * x, StdErr: 0.01 + x/50, N: 20} }
-			model := eval.Model{Name: fmt.Sprintf("%s %d", run, tokens), Hash: fmt.Sprint(i, k), Arch: "diff", Parameters: 1000, Context: 64, Run: run, Tokens: tokens}
-			curve := task.NoiseCurve{Kind: "letters", Label: "wrong letters", Unit: "share", Doses: []float64{0, 0.2, 0.5},
-				Scores: []eval.Mean{m(1), m(0.8), m(0.3)}, Area: m(0.7)}
-			hidden := task.HiddenDetail{Lengths: []int{128, 512}, Cells: []string{"near", "far"}, Scores: map[string][][]eval.Mean{"bound": {{m(1), m(0.9)}, {m(0.8), m(0.5)}}}}
+			model := eval.Model{Name: fmt.Sprintf("%s %d", run, tokens), Hash: fmt.Sprint(i, k), Arch: "diff",
+				Parameters: 1000, Context: 64, Run: run, Tokens: tokens}
+			curve := task.NoiseCurve{Kind: "letters", Label: "wrong letters", Unit: "share",
+				Doses: []float64{0, 0.2, 0.5}, Scores: []eval.Mean{m(1), m(0.8), m(0.3)}, Area: m(0.7)}
+			hidden := task.HiddenDetail{Lengths: []int{128, 512}, Cells: []string{"near", "far"},
+				Scores: map[string][][]eval.Mean{"bound": {{m(1), m(0.9)}, {m(0.8), m(0.5)}}}}
 			for place, r := range []*eval.Result{
-				made("noise", "", "area", "area, %", 40, x, task.NoiseDetail{Task: "piqa", Metric: "acc", Shots: 2, StandIn: true, Curves: []task.NoiseCurve{curve}}),
-				made("ruler_values", "", "bound", "right, %", 40, x, hidden), made("gsm8k", "math", "acc", "accuracy, %", 40, x, nil),
+				made("noise", "", "area", "area, %", 40, x,
+					task.NoiseDetail{Task: "piqa", Metric: "acc", Shots: 2, StandIn: true,
+						Curves: []task.NoiseCurve{curve}}),
+				made("ruler_values", "", "bound", "right, %", 40, x, hidden),
+				made("gsm8k", "math", "acc", "accuracy, %", 40, x, nil),
 				made("mathqa", "math", "acc", "accuracy, %", 80, x/2, nil),
 			} {
 				cells = append(cells, cellOf(model, place, r))
@@ -110,8 +117,8 @@ func checkpointsPage() *Page {
 // at, and written with -update.
 func TestPageAsItWas(t *testing.T) {
 	p, later := fakePage(t), checkpointsPage()
-	got := slices.Concat(pageLines(renderPage(t, p)), strings.Split(p.Table(false), "\n"), pageLines(renderPage(t, later)),
-		strings.Split(later.Table(false), "\n"))
+	got := slices.Concat(pageLines(renderPage(t, p)), strings.Split(p.Table(false), "\n"),
+		pageLines(renderPage(t, later)), strings.Split(later.Table(false), "\n"))
 	path := filepath.Join("testdata", "page.txt")
 	if *update {
 		if err := os.WriteFile(path, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
@@ -125,10 +132,12 @@ func TestPageAsItWas(t *testing.T) {
 	want := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(b), "\r\n", "\n"), "\n"), "\n")
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) {
-			t.Fatalf("%d lines, want %d: if the page is right, go test ./eval/report -run TestPageAsItWas -update", len(got), len(want))
+			t.Fatalf("%d lines, want %d: if the page is right, go test ./eval/report -run TestPageAsItWas -update",
+				len(got), len(want))
 		}
 		if !sameLine(got[i], want[i]) {
-			t.Errorf("line %d:\n%s\nwant\n%s\nif the page is right, go test ./eval/report -run TestPageAsItWas -update", i+1, got[i], want[i])
+			t.Errorf("line %d:\n%s\nwant\n%s\nif the page is right, go test ./eval/report -run TestPageAsItWas -update",
+				i+1, got[i], want[i])
 			if i > 0 {
 				t.Logf("after %s", got[i-1])
 			}

@@ -23,12 +23,14 @@ func TestHarnessSeveralWays(t *testing.T) {
 			r.Question, r.Config = []string{"q one", "q two"}[i], ways[i]
 			cells = append(cells, cellOf(eval.Model{Name: "m", Hash: "h"}, 1, r))
 		}
-		cells = append(cells, cellOf(eval.Model{Name: "m", Hash: "h"}, 2, made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil)))
+		cells = append(cells, cellOf(eval.Model{Name: "m", Hash: "h"}, 2,
+			made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil)))
 		other := made("needle", "", "bound", "right, %", 4, 0.5, nil)
 		other.Question, other.Config = "q two", ways[1]
 		cells = append(cells, cellOf(eval.Model{Name: "n", Hash: "i"}, 1, other))
 		e := eval.Assemble(cells)
-		if keys := slices.Collect(maps.Keys(NewHarness(e, &e.Models[1]).Results)); !slices.Equal(keys, []string{"needle N=4 R=2"}) {
+		if keys := slices.Collect(maps.Keys(NewHarness(e, &e.Models[1]).Results)); !slices.Equal(keys,
+			[]string{"needle N=4 R=2"}) {
 			t.Errorf("the other model: %q", keys)
 		}
 		keys := slices.Sorted(maps.Keys(NewHarness(e, &e.Models[0]).Results))
@@ -47,7 +49,8 @@ func TestHarnessSeveralWays(t *testing.T) {
 func TestHarnessFolders(t *testing.T) {
 	dir := t.TempDir()
 	cell := func(name, hash, precision string) *eval.Cell {
-		return cellOf(eval.Model{Name: name, Hash: hash, Precision: precision}, 1, made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil))
+		return cellOf(eval.Model{Name: name, Hash: hash, Precision: precision}, 1,
+			made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil))
 	}
 	folders := func(cells ...*eval.Cell) []string {
 		t.Helper()
@@ -68,14 +71,17 @@ func TestHarnessFolders(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(mine), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(mine, []byte(`{"config": {"model": "hf", "model_hash": "h", "dtype": "int8"}}`), 0o644); err != nil {
+	if err := os.WriteFile(mine, []byte(`{"config": {"model": "hf", "model_hash": "h", "dtype": "int8"}}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := folders(cell("m", "h", "int8"), cell("m", "h", "fp32")); !slices.Equal(got, []string{"m_fp32", "m_int8", "mine"}) {
+	if got := folders(cell("m", "h", "int8"), cell("m", "h", "fp32")); !slices.Equal(got,
+		[]string{"m_fp32", "m_int8", "mine"}) {
 		t.Errorf("after a second precision: %q", got)
 	}
 	dir = t.TempDir()
-	got := folders(cell("..", "1", ""), cell("a/b", "2", ""), cell("a_b", "3", ""), cell("a b", "4", ""), cell("", "5", ""), cell(strings.Repeat("ö", 200), "6", ""))
+	got := folders(cell("..", "1", ""), cell("a/b", "2", ""), cell("a_b", "3", ""), cell("a b", "4", ""),
+		cell("", "5", ""), cell(strings.Repeat("ö", 200), "6", ""))
 	if want := []string{"_", "_..", "a_b", "a_b_3", "a_b_4", strings.Repeat("ö", 64)}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -88,8 +94,14 @@ func TestHarnessFolders(t *testing.T) {
 func TestHarnessErrors(t *testing.T) {
 	cell := cellOf(eval.Model{Name: "m", Hash: "h"}, 1, made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil))
 	for name, block := range map[string]func(dir string) error{
-		"a file in place of the folder": func(dir string) error { return os.WriteFile(filepath.Join(dir, "m"), nil, 0o644) },
-		"a folder in place of the file": func(dir string) error { return os.MkdirAll(filepath.Join(dir, "m", HarnessFile, "x"), 0o755) },
+		"a file in place of the folder": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "m"),
+				nil, 0o644)
+		},
+		"a folder in place of the file": func(dir string) error {
+			return os.MkdirAll(filepath.Join(dir, "m",
+				HarnessFile, "x"), 0o755)
+		},
 		"a folder in place of its temporary": func(dir string) error {
 			return os.MkdirAll(filepath.Join(dir, "m", fmt.Sprintf("%s.%d", HarnessFile, os.Getpid())), 0o755)
 		},

@@ -28,14 +28,18 @@ var link = regexp.MustCompile(`<a download="([^"]+)" href="data:([^;]+);base64,(
 func TestPage(t *testing.T) {
 	page := renderPage(t, fakePage(t))
 	wellFormed(t, page)
-	for _, bad := range []string{"http", "<script", "src=", "url(", "@import", "NaN", "ZgotmplZ", "%!", "base <b>", "<b>tag"} {
+	for _, bad := range []string{"http", "<script", "src=", "url(", "@import", "NaN", "ZgotmplZ", "%!",
+		"base <b>", "<b>tag"} {
 		if at := strings.Index(page, bad); at >= 0 {
 			t.Errorf("the page holds %q: …%s…", bad, page[max(0, at-60):min(len(page), at+60)])
 		}
 	}
 	for _, want := range []string{
-		"&lt;script&gt;alert(1)&lt;/script&gt;", "Scaling", "Ablations", "λ by layer", "icl-order-trec", "outliers-logits-paper", "1,234,567", "&lt;|first|&gt;",
-		"geometry-map-rank", "lowbit-paper", "throughput-paper", "attention-heads", "interventions", "context-layers", "grad-norm", "steadiness", "gradients-o", "grad-groups", "attention-outcome", "for the loss", "is better in", "A1 − λA2", "prefers-color-scheme: dark",
+		"&lt;script&gt;alert(1)&lt;/script&gt;", "Scaling", "Ablations", "λ by layer", "icl-order-trec",
+		"outliers-logits-paper", "1,234,567", "&lt;|first|&gt;",
+		"geometry-map-rank", "lowbit-paper", "throughput-paper", "attention-heads", "interventions", "context-layers",
+		"grad-norm", "steadiness", "gradients-o", "grad-groups", "attention-outcome", "for the loss",
+		"is better in", "A1 − λA2", "prefers-color-scheme: dark",
 		"floors: chance 1.0, copy 25.0 %", "a&lt;b", `id="lead"`,
 	} {
 		if !strings.Contains(page, want) {
@@ -69,7 +73,8 @@ func checkLinks(t *testing.T, page string) {
 					t.Fatalf("%s: %v", m[1], err)
 				}
 			}
-			if !bytes.Contains(b, []byte(`xmlns="http://www.w3.org/2000/svg"`)) || !bytes.Contains(b, []byte("<style>")) {
+			if !bytes.Contains(b, []byte(`xmlns="http://www.w3.org/2000/svg"`)) ||
+				!bytes.Contains(b, []byte("<style>")) {
 				t.Errorf("%s does not stand alone", m[1])
 			}
 		case "text/csv":
@@ -89,9 +94,10 @@ func checkLinks(t *testing.T, page string) {
 func TestPageOfLittle(t *testing.T) {
 	for name, p := range map[string]*Page{
 		"nothing": {}, "no results": {Evaluation: &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}}}}},
-		"one model": {Evaluation: &eval.Evaluation{Models: fakePage(t).Evaluation.Models[:1]}}, "ablation": {Ablation: fakePage(t).Ablation},
-		"one step": {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: 5}}}}},
-		"diverged": {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: math.NaN()}}}}},
+		"one model": {Evaluation: &eval.Evaluation{Models: fakePage(t).Evaluation.Models[:1]}},
+		"ablation":  {Ablation: fakePage(t).Ablation},
+		"one step":  {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: 5}}}}},
+		"diverged":  {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: math.NaN()}}}}},
 	} {
 		page := renderPage(t, p)
 		wellFormed(t, page)
@@ -99,7 +105,9 @@ func TestPageOfLittle(t *testing.T) {
 			t.Errorf("%s: what is no number", name)
 		}
 	}
-	for kind, raw := range map[string]string{"needle": `{"cells": 3}`, "maps": `{"units": ["a"], "maps": [{"rows": []}]}`, "attention": `{"depths": [1], "results": [{"by_depth": []}]}`} {
+	for kind, raw := range map[string]string{"needle": `{"cells": 3}`,
+		"maps":      `{"units": ["a"], "maps": [{"rows": []}]}`,
+		"attention": `{"depths": [1], "results": [{"by_depth": []}]}`} {
 		bad := fakePage(t)
 		for i := range bad.Evaluation.Models[0].Results {
 			if r := &bad.Evaluation.Models[0].Results[i]; r.Kind == kind {
@@ -125,7 +133,8 @@ func TestCoordinates(t *testing.T) {
 
 // The page and the table of a real evaluation, all tasks that look inside, through JSON.
 func TestPageOfModels(t *testing.T) {
-	tasks, err := eval.Select(task.All(), []string{"needle", "attention", "outliers", "geometry", "throughput", "maps", "samples", "lm"})
+	tasks, err := eval.Select(task.All(),
+		[]string{"needle", "attention", "outliers", "geometry", "throughput", "maps", "samples", "lm"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +142,12 @@ func TestPageOfModels(t *testing.T) {
 	for _, arch := range []string{"transformer", "diff"} {
 		targets = append(targets, eval.Target{Model: eval.Model{Name: arch, Context: 400}, LM: tiny(t, arch, 400)})
 	}
-	set := map[string]string{"needle.needles": "1", "needle.queries": "1", "needle.samples": "1", "needle.depths": "0.5", "needle.lengths": "250,300",
-		"attention.needles": "1", "attention.samples": "1", "attention.depths": "0,1", "outliers.length": "32", "outliers.tokens": "64",
-		"geometry.length": "16", "geometry.samples": "1", "throughput.lengths": "16", "throughput.tokens": "16", "throughput.reps": "1",
-		"samples.tokens": "4", "lm.pieces": "2", "lm.length": "32"}
+	set := map[string]string{"needle.needles": "1", "needle.queries": "1", "needle.samples": "1",
+		"needle.depths": "0.5", "needle.lengths": "250,300", "attention.needles": "1", "attention.samples": "1",
+		"attention.depths": "0,1", "outliers.length": "32", "outliers.tokens": "64",
+		"geometry.length": "16", "geometry.samples": "1", "throughput.lengths": "16", "throughput.tokens": "16",
+		"throughput.reps": "1",
+		"samples.tokens":  "4", "lm.pieces": "2", "lm.length": "32"}
 	ev, err := eval.Run(context.Background(), targets, tasks, eval.Options{Shots: -1, Set: set})
 	if err != nil {
 		t.Fatal(err)
@@ -152,12 +163,14 @@ func TestPageOfModels(t *testing.T) {
 	page := renderPage(t, &Page{Evaluation: again})
 	wellFormed(t, page)
 	checkLinks(t, page)
-	for _, id := range []string{"needle", "attention-heads", "outliers-hidden", "geometry-negative", "throughput", "map-0", "position"} {
+	for _, id := range []string{"needle", "attention-heads", "outliers-hidden", "geometry-negative", "throughput",
+		"map-0", "position"} {
 		if !strings.Contains(page, `id="`+id) {
 			t.Errorf("the page lacks %s", id)
 		}
 	}
-	if table := (&Page{Evaluation: ev}).Table(false); !strings.Contains(table, "attention° N=1 R=1") || strings.Contains(table, "NaN") || !strings.Contains(table, "with its sign") {
+	if table := (&Page{Evaluation: ev}).Table(false); !strings.Contains(table, "attention° N=1 R=1") ||
+		strings.Contains(table, "NaN") || !strings.Contains(table, "with its sign") {
 		t.Errorf("table:\n%s", table)
 	}
 }

@@ -23,9 +23,12 @@ func TestFormats(t *testing.T) {
 		x                   float64
 		plain, count, short string
 	}{
-		{0, "0", "", "0"}, {1, "1", "1", "1"}, {0.00123456, "0.00123", "0", "0.00123"}, {9.994, "9.99", "10", "9.99"}, {10, "10.0", "10", "10"},
-		{99.94, "99.9", "100", "99.9"}, {100, "100", "100", "100"}, {999.4, "999", "999", "999"}, {1000, "1,000", "1,000", "1k"}, {1234.5, "1,234", "1,234", "1.23k"},
-		{999999, "999,999", "999,999", "1M"}, {1e6, "1,000,000", "1,000,000", "1M"}, {12345678, "12,345,678", "12,345,678", "12.3M"},
+		{0, "0", "", "0"}, {1, "1", "1", "1"}, {0.00123456, "0.00123", "0", "0.00123"}, {9.994, "9.99", "10", "9.99"},
+		{10, "10.0", "10", "10"},
+		{99.94, "99.9", "100", "99.9"}, {100, "100", "100", "100"}, {999.4, "999", "999", "999"},
+		{1000, "1,000", "1,000", "1k"}, {1234.5, "1,234", "1,234", "1.23k"},
+		{999999, "999,999", "999,999", "1M"}, {1e6, "1,000,000", "1,000,000", "1M"},
+		{12345678, "12,345,678", "12,345,678", "12.3M"},
 		{123456789012, "123,456,789,012", "123,456,789,012", "123B"}, {math.NaN(), "–", "–", "–"},
 	} {
 		for _, sign := range []float64{1, -1} {
@@ -39,7 +42,8 @@ func TestFormats(t *testing.T) {
 				}
 				return minus + s
 			}
-			for name, got := range map[string][2]string{"plain": {plain(sign * c.x), signed(c.plain)}, "count": {count(sign * c.x), signed(c.count)}, "short": {short(sign * c.x), signed(c.short)}} {
+			for name, got := range map[string][2]string{"plain": {plain(sign * c.x), signed(c.plain)},
+				"count": {count(sign * c.x), signed(c.count)}, "short": {short(sign * c.x), signed(c.short)}} {
 				if got[0] != got[1] || !utf8.ValidString(got[0]) {
 					t.Errorf("%s of %g: %q, want %q", name, sign*c.x, got[0], got[1])
 				}
@@ -68,7 +72,8 @@ func TestDecimals(t *testing.T) {
 		percent bool
 		list    []eval.Metric
 		want    int
-	}{{true, []eval.Metric{m(1e-5)}, 1}, {false, nil, -1}, {false, []eval.Metric{m(0)}, -1}, {false, []eval.Metric{m(0.5), m(0)}, 2}, {false, []eval.Metric{m(0.01), m(5)}, 3},
+	}{{true, []eval.Metric{m(1e-5)}, 1}, {false, nil, -1}, {false, []eval.Metric{m(0)}, -1},
+		{false, []eval.Metric{m(0.5), m(0)}, 2}, {false, []eval.Metric{m(0.01), m(5)}, 3},
 		{false, []eval.Metric{m(5), m(1e-7)}, 4}} {
 		if got := rowDecimals(c.percent, c.list); got != c.want {
 			t.Errorf("%v: %d, want %d", c.list, got, c.want)
@@ -78,7 +83,8 @@ func TestDecimals(t *testing.T) {
 		value, err float64
 		label      string
 		want       string
-	}{{math.Inf(1), 0, "", "not a number"}, {-1234567, 3, "", "−1.23e+06"}, {0.5, 0, "a, %", "50.0"}, {0.5, 0, "", "0.5"}, {0.5, 0.25, "", "0.50 ± 0.25"},
+	}{{math.Inf(1), 0, "", "not a number"}, {-1234567, 3, "", "−1.23e+06"}, {0.5, 0, "a, %", "50.0"},
+		{0.5, 0, "", "0.5"}, {0.5, 0.25, "", "0.50 ± 0.25"},
 		{0.5, 0.25, "a, %", "50.00 ± 25.00"}, {999999, 2, "", "999999.00 ± 2.00"}} {
 		if got := text(&eval.Metric{Label: c.label, Mean: eval.Mean{Value: c.value, StdErr: c.err}}, 2); got != c.want {
 			t.Errorf("%+v: %q, want %q", c, got, c.want)
@@ -89,8 +95,11 @@ func TestDecimals(t *testing.T) {
 		percent bool
 		digits  int
 		want    string
-	}{{eval.Paired{}, false, 2, "equal   "}, {eval.Paired{Diff: 0.5, StdErr: 0.25, PHolm: 0.05}, false, 2, "+0.50 ± 0.25   "}, {eval.Paired{Diff: -0.5, StdErr: 0.25, PHolm: 0.049}, true, 1, "−50.0 ± 25.0 * "},
-		{eval.Paired{Diff: -0.5, StdErr: 0.25, PHolm: 0.01}, false, -1, "−0.5000 ± 0.2500 * "}, {eval.Paired{Diff: 0, StdErr: 0.25, PHolm: 0.009}, false, 0, "+0 ± 0 **"}} {
+	}{{eval.Paired{}, false, 2, "equal   "},
+		{eval.Paired{Diff: 0.5, StdErr: 0.25, PHolm: 0.05}, false, 2, "+0.50 ± 0.25   "},
+		{eval.Paired{Diff: -0.5, StdErr: 0.25, PHolm: 0.049}, true, 1, "−50.0 ± 25.0 * "},
+		{eval.Paired{Diff: -0.5, StdErr: 0.25, PHolm: 0.01}, false, -1, "−0.5000 ± 0.2500 * "},
+		{eval.Paired{Diff: 0, StdErr: 0.25, PHolm: 0.009}, false, 0, "+0 ± 0 **"}} {
 		if got := difference(&c.p, c.percent, c.digits); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.p, got, c.want)
 		}
@@ -131,7 +140,9 @@ func TestSaveRows(t *testing.T) {
 				if r.Group != "" {
 					name = r.Group
 				}
-				files[name] = append(files[name], Row{Task: r.Task, Metric: x.Name, Value: x.Value, StdErr: x.StdErr, N: x.N, Model: m.Name, Parameters: m.Parameters, Arch: m.Arch, Hash: m.Hash})
+				files[name] = append(files[name],
+					Row{Task: r.Task, Metric: x.Name, Value: x.Value, StdErr: x.StdErr, N: x.N, Model: m.Name,
+						Parameters: m.Parameters, Arch: m.Arch, Hash: m.Hash})
 			}
 		}
 	}
@@ -158,10 +169,12 @@ func TestSaveRows(t *testing.T) {
 		}
 		for i, g := range got {
 			w := want[i%len(want)]
-			if g.Commit != "c0ffee" || g.Machine != "m" || g.Data != "d" || g.Seed != 4 || g.Limit != 9 || !g.Time.Equal(at) || g.Command != "antiphase eval x" {
+			if g.Commit != "c0ffee" || g.Machine != "m" || g.Data != "d" || g.Seed != 4 || g.Limit != 9 ||
+				!g.Time.Equal(at) || g.Command != "antiphase eval x" {
 				t.Errorf("%s: row %+v", name, g)
 			}
-			if g.Task != w.Task || g.Metric != w.Metric || g.Value != w.Value || g.StdErr != w.StdErr || g.N != w.N || g.Model != w.Model || g.Parameters != w.Parameters || g.Arch != w.Arch || g.Hash != w.Hash {
+			if g.Task != w.Task || g.Metric != w.Metric || g.Value != w.Value || g.StdErr != w.StdErr || g.N != w.N ||
+				g.Model != w.Model || g.Parameters != w.Parameters || g.Arch != w.Arch || g.Hash != w.Hash {
 				t.Errorf("%s: row %+v, want %+v", name, g, w)
 			}
 		}
@@ -180,7 +193,8 @@ func TestTokenSeries(t *testing.T) {
 	var cells []*eval.Cell
 	add := func(name, run string, tokens int64, share float64) {
 		m := eval.Model{Name: name, Hash: name, Run: run, Tokens: tokens}
-		cells = append(cells, cellOf(m, 0, made("hellaswag", "mc", "acc", "accuracy, %", 10, share, nil)), cellOf(m, 1, made("piqa", "mc", "acc", "accuracy, %", 10, share/2, nil)))
+		cells = append(cells, cellOf(m, 0, made("hellaswag", "mc", "acc", "accuracy, %", 10, share, nil)),
+			cellOf(m, 1, made("piqa", "mc", "acc", "accuracy, %", 10, share/2, nil)))
 	}
 	add("b3", "b", 3000, 0.6)
 	add("a", "", 1000, 1)
@@ -218,7 +232,8 @@ func TestTokenSeries(t *testing.T) {
 	for tokens, want := range map[int64]int{0: 0, 2000: 4} { // the paper's figure stands beside one of ours only
 		var cells []*eval.Cell
 		for i, kind := range []string{"gsm8k", "svamp", "gsm8k", "svamp"} {
-			model := eval.Model{Name: fmt.Sprint("m", i/2), Hash: fmt.Sprint("m", i/2), Run: "r", Tokens: tokens * int64(1+i/2)}
+			model := eval.Model{Name: fmt.Sprint("m", i/2), Hash: fmt.Sprint("m", i/2), Run: "r",
+				Tokens: tokens * int64(1+i/2)}
 			cells = append(cells, cellOf(model, i%2, made(kind, "math", "acc", "accuracy, %", 4, 0.5, nil)))
 		}
 		s, err := tokensSection(&Page{Evaluation: eval.Assemble(cells)})
@@ -235,25 +250,32 @@ func TestDoseAndLength(t *testing.T) {
 	for i, name := range []string{"A", "B"} {
 		x := float64(i)
 		curve := func(kind string) task.NoiseCurve {
-			return task.NoiseCurve{Kind: kind, Label: kind + " noise", Unit: "share", Doses: []float64{0, 0.5}, Scores: []eval.Mean{mean(0.9), mean(0.5 + x/4)}, Area: mean(0.7 + x/8)}
+			return task.NoiseCurve{Kind: kind, Label: kind + " noise", Unit: "share", Doses: []float64{0, 0.5},
+				Scores: []eval.Mean{mean(0.9), mean(0.5 + x/4)}, Area: mean(0.7 + x/8)}
 		}
 		model := eval.Model{Name: name, Hash: name, Context: 64}
 		cells = append(cells,
-			cellOf(model, 0, made("noise", "", "area", "area, %", 4, 1, task.NoiseDetail{Task: "piqa", Metric: "acc", Shots: 2, StandIn: true, Curves: []task.NoiseCurve{curve("letters"), curve("words")}})),
-			cellOf(model, 1, made("needle_hop", "", "bound", "right, %", 4, 1, task.HiddenDetail{Lengths: []int{64, 128}, Cells: []string{"1 hop", "2 hops"},
-				Scores: map[string][][]eval.Mean{"bound": {{mean(1), mean(0.75)}, {mean(0.5), mean(0.25 + x/8)}}}})),
-			cellOf(model, 2, made("ruler_values", "", "bound", "right, %", 4, 1, task.HiddenDetail{Lengths: []int{64}, Scores: map[string][][]eval.Mean{"bound": {{mean(1)}}}})))
+			cellOf(model, 0, made("noise", "", "area", "area, %", 4, 1,
+				task.NoiseDetail{Task: "piqa", Metric: "acc", Shots: 2, StandIn: true,
+					Curves: []task.NoiseCurve{curve("letters"), curve("words")}})),
+			cellOf(model, 1, made("needle_hop", "", "bound", "right, %", 4, 1,
+				task.HiddenDetail{Lengths: []int{64, 128}, Cells: []string{"1 hop", "2 hops"},
+					Scores: map[string][][]eval.Mean{"bound": {{mean(1), mean(0.75)}, {mean(0.5), mean(0.25 + x/8)}}}})),
+			cellOf(model, 2, made("ruler_values", "", "bound", "right, %", 4, 1,
+				task.HiddenDetail{Lengths: []int{64}, Scores: map[string][][]eval.Mean{"bound": {{mean(1)}}}})))
 	}
 	p := &Page{Evaluation: eval.Assemble(cells)}
 	s, err := noiseSection(p)
 	if err != nil || len(s.Figures) != 2 || len(s.Tables) != 1 {
 		t.Fatalf("%d figures, %d tables, %v", len(s.Figures), len(s.Tables), err)
 	}
-	want := [][]string{{"noise", "A", "B"}, {"letters noise", "70.0 ± 5.0", "82.5 ± 5.0"}, {"words noise", "70.0 ± 5.0", "82.5 ± 5.0"}}
+	want := [][]string{{"noise", "A", "B"}, {"letters noise", "70.0 ± 5.0", "82.5 ± 5.0"},
+		{"words noise", "70.0 ± 5.0", "82.5 ± 5.0"}}
 	if got := s.Tables[0].Rows; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if f := s.Figures[0]; f.Note != "acc of piqa, 2-shot; generated questions" || f.ID == s.Figures[1].ID || !strings.Contains(fmt.Sprint(f.rows), "0.75") {
+	if f := s.Figures[0]; f.Note != "acc of piqa, 2-shot; generated questions" || f.ID == s.Figures[1].ID ||
+		!strings.Contains(fmt.Sprint(f.rows), "0.75") {
 		t.Errorf("figure %q of %v", f.Note, f.rows)
 	}
 	if s, err = hiddenSection(p); err != nil || len(s.Figures) != 2 { // a single length has no figure
@@ -276,7 +298,8 @@ func TestPairs(t *testing.T) {
 		cells = append(cells, cellOf(model, 0, made("piqa", "", "acc", "accuracy, %", 40, 0.25*float64(i+1), nil)))
 	}
 	twin := eval.Model{Name: "C2", Hash: "C2", Group: "C"}
-	p := &Page{Evaluation: eval.Assemble(append(cells, cellOf(twin, 0, made("piqa", "", "acc", "accuracy, %", 40, 0.75, nil))))}
+	p := &Page{Evaluation: eval.Assemble(append(cells,
+		cellOf(twin, 0, made("piqa", "", "acc", "accuracy, %", 40, 0.75, nil))))}
 	s, err := pairsSection(p)
 	if err != nil || len(s.Tables) != 1 {
 		t.Fatalf("%d tables, %v", len(s.Tables), err)

@@ -36,9 +36,11 @@ func again(r *eval.Result, variant int) *eval.Result {
 func TestTwoQuestionsOfATask(t *testing.T) {
 	seen := 0
 	point := eval.Mean{Value: 0.5, StdErr: 0.1, N: 4}
-	noise := task.NoiseCurve{Kind: "words", Label: "words", Doses: []float64{0, 1}, Scores: []eval.Mean{point, point}, Area: point}
+	noise := task.NoiseCurve{Kind: "words", Label: "words", Doses: []float64{0, 1},
+		Scores: []eval.Mean{point, point}, Area: point}
 	hops := map[string][][]eval.Mean{"bound": {{point, point}}}
-	for _, r := range append(fakeResults(1), made("noise", "", "area", "area, %", 4, 1, task.NoiseDetail{Curves: []task.NoiseCurve{noise}}),
+	for _, r := range append(fakeResults(1),
+		made("noise", "", "area", "area, %", 4, 1, task.NoiseDetail{Curves: []task.NoiseCurve{noise}}),
 		made("needle_hop", "", "bound", "right, %", 4, 1, task.HiddenDetail{Lengths: []int{64, 128}, Scores: hops})) {
 		if len(r.Detail) == 0 {
 			continue
@@ -51,13 +53,14 @@ func TestTwoQuestionsOfATask(t *testing.T) {
 		for what, list := range map[string][]*eval.Result{"before": {bare, again(r, 1)}, "after": {again(r, 1), bare}} {
 			f, g, b := parts(t, list...)
 			if len(f) != len(one) || len(g) < len(tables) || b != blocks {
-				t.Errorf("%s: a question without data %s the other: %d figures, %d tables, %d blocks; alone %d, %d, %d", r.Task, what,
-					len(f), len(g), b, len(one), len(tables), blocks)
+				t.Errorf("%s: a question without data %s the other: %d figures, %d tables, %d blocks; alone %d, %d, %d",
+					r.Task, what, len(f), len(g), b, len(one), len(tables), blocks)
 			}
 		}
 		f, g, b := parts(t, again(r, 1), again(r, 2))
 		if len(f)+len(g)+b <= len(one)+len(tables)+blocks && r.Kind != "throughput" { // which has one table for all
-			t.Errorf("%s: two questions have %d figures, %d tables, %d blocks; one %d, %d, %d", r.Task, len(f), len(g), b, len(one), len(tables), blocks)
+			t.Errorf("%s: two questions have %d figures, %d tables, %d blocks; one %d, %d, %d", r.Task, len(f), len(g),
+				b, len(one), len(tables), blocks)
 		}
 		ids := map[string]bool{}
 		for _, x := range f {
@@ -80,7 +83,8 @@ func TestTwoQuestionsOfATask(t *testing.T) {
 
 // λ in the table is over all models of a side: seeds count alike, one without a λ not at all.
 func TestLambdaOfSeeds(t *testing.T) {
-	p := pageOf("attention", "", task.AttentionDetail{Lambda: []float64{0.25, 0.5}}, task.AttentionDetail{Lambda: []float64{0.75, 0.5}}, task.AttentionDetail{})
+	p := pageOf("attention", "", task.AttentionDetail{Lambda: []float64{0.25, 0.5}},
+		task.AttentionDetail{Lambda: []float64{0.75, 0.5}}, task.AttentionDetail{})
 	var all eval.Side
 	for _, s := range p.Evaluation.Sides() {
 		all.Models = append(all.Models, s.Models...)
@@ -90,7 +94,8 @@ func TestLambdaOfSeeds(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	all.Models[1].Results[0].Detail = json.RawMessage(`{"lambda": [1`)
-	if rows := lambdaRows(p.Evaluation, p.Evaluation.Questions()[0], []eval.Side{all}); rows[0].cells[0].text != "0.375 (0.25 to 0.50)" {
+	if rows := lambdaRows(p.Evaluation, p.Evaluation.Questions()[0],
+		[]eval.Side{all}); rows[0].cells[0].text != "0.375 (0.25 to 0.50)" {
 		t.Errorf("one of damaged data: %+v", rows)
 	}
 }

@@ -25,7 +25,8 @@ func TestTable1(t *testing.T) {
 	}
 	whole := page(func(string, *eval.Result) {})
 	rows := whole.Tables[0].Rows
-	if len(rows) != 6 || strings.Join(rows[1], " ") != "ours 0.0 10.0 20.0 30.0 40.0 50.0 60.0 30.0" || rows[5][8] != "60.6" || rows[4][1] != "–" {
+	if len(rows) != 6 || strings.Join(rows[1], " ") != "ours 0.0 10.0 20.0 30.0 40.0 50.0 60.0 30.0" ||
+		rows[5][8] != "60.6" || rows[4][1] != "–" {
 		t.Errorf("%q", rows)
 	}
 	for _, n := range []int{1, 2} {

@@ -73,7 +73,8 @@ func TestVerdictIsPaired(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		r := &eval.Result{Question: "q", Task: "lm", Kind: "lm", N: 60}
 		for k := range 60 {
-			r.Answers = append(r.Answers, eval.Answer{ID: string(rune('A' + k)), Values: map[string]float64{"loss": float64(k) + 0.1*float64(i)}})
+			r.Answers = append(r.Answers, eval.Answer{ID: string(rune('A' + k)),
+				Values: map[string]float64{"loss": float64(k) + 0.1*float64(i)}})
 		}
 		r.Add("loss", "loss", eval.Lower, eval.MeanOf(r.Answers, "loss"))
 		cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0, r))
@@ -109,9 +110,11 @@ func TestFloorIsNoWin(t *testing.T) {
 		right [2]int
 		floor float64
 		win   bool
-	}{{[2]int{76, 94}, 0.5, false}, {[2]int{94, 104}, 0.5, false}, {[2]int{94, 140}, 0.5, true}, {[2]int{76, 94}, 0.25, true}, {[2]int{76, 94}, 1, true}} {
+	}{{[2]int{76, 94}, 0.5, false}, {[2]int{94, 104}, 0.5, false}, {[2]int{94, 140}, 0.5, true},
+		{[2]int{76, 94}, 0.25, true}, {[2]int{76, 94}, 1, true}} {
 		got := marked(c.right, c.floor)
-		if strings.Contains(got, best) != c.win || strings.Contains(got, "b is better in 1") != c.win || !strings.Contains(got, "**") {
+		if strings.Contains(got, best) != c.win || strings.Contains(got, "b is better in 1") != c.win ||
+			!strings.Contains(got, "**") {
 			t.Errorf("%v of 200, floor %g: %q", c.right, c.floor, got)
 		}
 	}
@@ -120,7 +123,8 @@ func TestFloorIsNoWin(t *testing.T) {
 // Questions of one task that differ in seed, samples or replicate say so, in the table, in the keys and above the page.
 func TestQuestionsAreToldApart(t *testing.T) {
 	var cells []*eval.Cell
-	for i, h := range []eval.Head{{Seed: 1, Limit: 5}, {Seed: 1, Limit: 20}, {Seed: 7, Limit: 20}, {Seed: 1, Limit: 20, Replicate: "again"}} {
+	for i, h := range []eval.Head{{Seed: 1, Limit: 5}, {Seed: 1, Limit: 20}, {Seed: 7, Limit: 20},
+		{Seed: 1, Limit: 20, Replicate: "again"}} {
 		r := made("lm", "", "loss", "loss", h.Limit, 0.5, nil)
 		r.Question, r.Limit, r.Task = fmt.Sprint("q", i), h.Limit, "standin_lm"
 		c := cellOf(eval.Model{Name: "a", Hash: "h"}, 0, r)
@@ -129,22 +133,27 @@ func TestQuestionsAreToldApart(t *testing.T) {
 	}
 	p := &Page{Evaluation: eval.Assemble(cells)}
 	table := p.Table(false)
-	for _, want := range []string{"lm° seed=1 samples=5  ", "lm° seed=1 samples=20  ", "lm° seed=7 samples=20  ", "lm° seed=1 samples=20 replicate=again  "} {
+	for _, want := range []string{"lm° seed=1 samples=5  ", "lm° seed=1 samples=20  ", "lm° seed=7 samples=20  ",
+		"lm° seed=1 samples=20 replicate=again  "} {
 		if strings.Count(table, "\n"+want) != 1 {
 			t.Errorf("no row %q in\n%s", want, table)
 		}
 	}
 	h := NewHarness(p.Evaluation, &p.Evaluation.Models[0])
-	if c := h.Configs["standin_lm seed=1 samples=20 replicate=again"]; c["replicate"] != "again" || c["seed"] != uint64(1) || c["limit"] != 20 {
+	if c := h.Configs["standin_lm seed=1 samples=20 replicate=again"]; c["replicate"] != "again" ||
+		c["seed"] != uint64(1) || c["limit"] != 20 {
 		t.Errorf("%v", h.Configs)
 	}
-	if about := strings.Join(p.about(), ", "); !strings.Contains(about, "several seeds, tasks of different numbers of samples") {
+	if about := strings.Join(p.about(), ", "); !strings.Contains(about,
+		"several seeds, tasks of different numbers of samples") {
 		t.Errorf("%q", about)
 	}
 }
 
 func TestTableOfLittle(t *testing.T) {
-	for name, p := range map[string]*Page{"nothing": {}, "empty": {Evaluation: &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}}, {Model: eval.Model{Name: "b"}}}}},
+	for name, p := range map[string]*Page{"nothing": {},
+		"empty": {Evaluation: &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}},
+			{Model: eval.Model{Name: "b"}}}}},
 		"one": {Evaluation: &eval.Evaluation{Models: fakePage(t).Evaluation.Models[:1]}}} {
 		if table := p.Table(false); strings.Contains(table, "NaN") || strings.Contains(table, "▸ 4") {
 			t.Errorf("%s:\n%s", name, table)
@@ -171,7 +180,8 @@ func TestPageRoundTrip(t *testing.T) {
 		t.Errorf("the table differs after reading:\n%s\n%s", a, b)
 	}
 	want.Evaluation.Models[1].Results[2].Metrics[0].StdErr = math.Inf(1)
-	if err := want.JSON(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "models[1] results[2] metrics[0]  stderr") {
+	if err := want.JSON(new(bytes.Buffer)); err == nil ||
+		!strings.Contains(err.Error(), "models[1] results[2] metrics[0]  stderr") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -182,7 +192,8 @@ func TestRemarks(t *testing.T) {
 		{Question: "2", Task: "elife", N: 4, Config: map[string]any{"sources_cut": 2.0}}, // as JSON gives it back
 		{Question: "3", Task: "gsm8k", N: 4, Shots: 5, Config: map[string]any{"examples_fit": 1.25}},
 		{Question: "4", Task: "svamp", N: 4, Shots: 5, Config: map[string]any{"examples_fit": 5.0, "prompts_cut": 0}},
-		{Question: "5", Task: "qasper", N: 4, Metrics: []eval.Metric{{Name: "unclear", Mean: eval.Mean{Value: 0.5, N: 2}}}},
+		{Question: "5", Task: "qasper", N: 4,
+			Metrics: []eval.Metric{{Name: "unclear", Mean: eval.Mean{Value: 0.5, N: 2}}}},
 	}}}, Warnings: []string{"line 7"}}
 	got := strings.Join(remarks(e), "|")
 	for _, want := range []string{
@@ -227,17 +238,22 @@ func TestPaperProtocol(t *testing.T) {
 	short := full("needle", "", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{256}, "samples": 50})
 	for want, r := range map[string]*eval.Result{
 		"generated questions": stand, "20 samples only": limited, "[256], the paper 4096": short,
-		"context of 4096 tokens, the paper 65536": full("icl_trec", "icl", 0, nil), "mean over all numbers of examples": full("icl_banking77", "icl", 0, nil), "3 examples": full("piqa", "mc", 3, nil),
-		"of a task file": full("arc_easy", "", 0, map[string]any{"task_file": "hash"}), "4 prompts cut": full("piqa", "mc", 0, map[string]any{"prompts_cut": 4}),
-		"the same examples":              full("piqa", "mc", 5, map[string]any{"same_shots": true}),
-		"2048 tokens, the paper 400,000": full("outliers", "", 0, map[string]any{"tokens": 400_000, "used_tokens": 2048}),
+		"context of 4096 tokens, the paper 65536": full("icl_trec", "icl", 0, nil),
+		"mean over all numbers of examples":       full("icl_banking77", "icl", 0, nil),
+		"3 examples":                              full("piqa", "mc", 3, nil),
+		"of a task file":                          full("arc_easy", "", 0, map[string]any{"task_file": "hash"}),
+		"4 prompts cut":                           full("piqa", "mc", 0, map[string]any{"prompts_cut": 4}),
+		"the same examples":                       full("piqa", "mc", 5, map[string]any{"same_shots": true}),
+		"2048 tokens, the paper 400,000": full("outliers", "", 0,
+			map[string]any{"tokens": 400_000, "used_tokens": 2048}),
 	} {
 		if got := strings.Join(differs(r, "acc"), "; "); !strings.Contains(got, want) {
 			t.Errorf("%s: %q does not say %q", r.Task, got, want)
 		}
 	}
 	page := renderPage(t, fakePage(t))
-	if !strings.Contains(page, "lengths [512], the paper 4096") || !strings.Contains(page, "9 samples only") && !strings.Contains(page, "generated questions, not the set") {
+	if !strings.Contains(page, "lengths [512], the paper 4096") || !strings.Contains(page, "9 samples only") &&
+		!strings.Contains(page, "generated questions, not the set") {
 		t.Error("the page does not say what differs")
 	}
 }
@@ -257,8 +273,10 @@ func TestScalingOfThePaper(t *testing.T) {
 }
 
 func TestAblationCells(t *testing.T) {
-	x := AblationRow{Name: "diff", Loss: eval.Mean{Value: 3, StdErr: 0.1, N: 9}, Others: eval.Mean{Value: 3, StdErr: 0.1, N: 9}}
-	if got, want := strings.Join(append(x.cells(), x.paper()...), "|"), "3.0000 ± 0.1000|–|3.0000 ± 0.1000|3.062|0.880|3.247"; got != want {
+	x := AblationRow{Name: "diff", Loss: eval.Mean{Value: 3, StdErr: 0.1, N: 9},
+		Others: eval.Mean{Value: 3, StdErr: 0.1, N: 9}}
+	if got, want := strings.Join(append(x.cells(), x.paper()...), "|"),
+		"3.0000 ± 0.1000|–|3.0000 ± 0.1000|3.062|0.880|3.247"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	x.Name = "diff2"
@@ -288,7 +306,8 @@ func TestHarnessKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := got.Results["hellaswag"]
-	if r["acc_norm,none"] != 0.7 || r["acc_norm_stderr,none"] == nil || r["alias"] != "hellaswag" || got.Samples["hellaswag"]["effective"] != 100 || !got.Higher["hellaswag"]["acc_norm"] {
+	if r["acc_norm,none"] != 0.7 || r["acc_norm_stderr,none"] == nil || r["alias"] != "hellaswag" ||
+		got.Samples["hellaswag"]["effective"] != 100 || !got.Higher["hellaswag"]["acc_norm"] {
 		t.Errorf("%v", got)
 	}
 	if _, ok := got.Results["piqa"]; ok || got.Results["standin_piqa"] == nil {
@@ -320,8 +339,10 @@ func TestScalingFindings(t *testing.T) {
 		rho   float64
 		want  string
 	}{
-		{eval.ScalingMatch{Name: "b", Needs: 5e5, Ratio: 0.5, At: 1e6, Loss: 2, Low: 0.4, High: 0.6}, points, 0, "50.0 % of 1M, for the loss 2.0000 that a has there (95 % interval 40.0 to 60.0 %)"},
-		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Low: 0.4, High: 0.6}, points, 0.25, "60.0 %, neighbouring errors correlated by 0.00 and 0.25)"},
+		{eval.ScalingMatch{Name: "b", Needs: 5e5, Ratio: 0.5, At: 1e6, Loss: 2, Low: 0.4, High: 0.6}, points, 0,
+			"50.0 % of 1M, for the loss 2.0000 that a has there (95 % interval 40.0 to 60.0 %)"},
+		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Low: 0.4, High: 0.6}, points, 0.25,
+			"60.0 %, neighbouring errors correlated by 0.00 and 0.25)"},
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6}, few, 0, "(too few points for an interval)"},
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 7}, points, 0, "(no interval: 7 of "},
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 8}, points, 0, "(too few points for an interval)"}, // of the first
@@ -332,14 +353,16 @@ func TestScalingFindings(t *testing.T) {
 		}
 		b := curve("b", x.own)
 		b.Rho = x.rho
-		r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{curve("a", firsts), b}, Matches: []eval.ScalingMatch{x.match}}
+		r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{curve("a", firsts), b},
+			Matches: []eval.ScalingMatch{x.match}}
 		if got := findings(r); len(got) != 1 || !strings.Contains(got[0], x.want) {
 			t.Errorf("%q, want %q", got, x.want)
 		}
 	}
 	r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{curve("a", points), curve("b", points)}}
 	r.Curves[0].E = 1
-	for at, want := range map[float64]string{0: "b's curve never comes down to the loss 1.0000 that a has at ", 3e6: "a's curve never comes down to the loss 2.0000 that b has at 3M tokens"} {
+	for at, want := range map[float64]string{0: "b's curve never comes down to the loss 1.0000 that a has at ",
+		3e6: "a's curve never comes down to the loss 2.0000 that b has at 3M tokens"} {
 		r.At = at
 		if got := findings(r); len(got) != 1 || !strings.HasPrefix(got[0], want) {
 			t.Errorf("%q, want %q", got, want)
@@ -353,7 +376,8 @@ func TestSpeedOfSharedRuns(t *testing.T) {
 	p := &Page{Training: []Training{
 		{Model: "a1", Tokens: 5, TokensPerSecond: 200, Shared: true}, {Model: "a2", Tokens: 5, TokensPerSecond: 500},
 		{Model: "a3", Tokens: 5, TokensPerSecond: 100, Shared: true}, {Model: "a4", Tokens: 5, TokensPerSecond: 700},
-		{Model: "b1", Tokens: 5, TokensPerSecond: 300, Shared: true}, {Model: "b2", Tokens: 5, TokensPerSecond: 310, Shared: true},
+		{Model: "b1", Tokens: 5, TokensPerSecond: 300, Shared: true},
+		{Model: "b2", Tokens: 5, TokensPerSecond: 310, Shared: true},
 	}}
 	side := func(names ...string) (s eval.Side) {
 		for _, n := range names {

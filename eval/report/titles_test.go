@@ -31,16 +31,21 @@ func TestTitles(t *testing.T) {
 	}
 	other := of("boolq", 0, map[string]any{"style": "c", "more": 1}) // of another name, and so of another task
 	other.Task = "mine"
-	e := several(of("piqa", 0, nil), of("piqa", 5, nil), of("needle", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{0}, "text_hash": "x"}),
-		of("needle", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{128}, "text_hash": "y"}), of("lm", 0, map[string]any{"pieces": 8, "source": "a"}),
-		of("lm", 0, map[string]any{"pieces": 8, "source": "b"}), of("boolq", 0, map[string]any{"style": "a"}), of("boolq", 0, map[string]any{"style": "b"}),
-		of("copa", 0, map[string]any{"prompts_cut": 3}), of("copa", 5, map[string]any{"prompts_cut": 4}), of("hop", 0, map[string]any{"needles": 3}), other)
+	e := several(of("piqa", 0, nil), of("piqa", 5, nil),
+		of("needle", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{0}, "text_hash": "x"}),
+		of("needle", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{128}, "text_hash": "y"}),
+		of("lm", 0, map[string]any{"pieces": 8, "source": "a"}),
+		of("lm", 0, map[string]any{"pieces": 8, "source": "b"}), of("boolq", 0, map[string]any{"style": "a"}),
+		of("boolq", 0, map[string]any{"style": "b"}),
+		of("copa", 0, map[string]any{"prompts_cut": 3}), of("copa", 5, map[string]any{"prompts_cut": 4}),
+		of("hop", 0, map[string]any{"needles": 3}), other)
 	var got []string
 	names := titles(e)
 	for i := range 12 {
 		got = append(got, names[fmt.Sprint("q", i)])
 	}
-	want := []string{"piqa", "piqa 5-shot", "needle N=4 R=2 lengths=[64]", "needle N=4 R=2 lengths=[128]", "lm", "lm (2)", "boolq style=a", "boolq style=b", "copa", "copa 5-shot", "hop", "boolq°"}
+	want := []string{"piqa", "piqa 5-shot", "needle N=4 R=2 lengths=[64]", "needle N=4 R=2 lengths=[128]", "lm",
+		"lm (2)", "boolq style=a", "boolq style=b", "copa", "copa 5-shot", "hop", "boolq°"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -55,14 +60,17 @@ func TestGroupMeans(t *testing.T) {
 			if kind == "lm" {
 				group = ""
 			}
-			cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, k, made(kind, group, "acc", "accuracy, %", 8, 0.25*float64(1+k+i), nil)))
+			cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, k,
+				made(kind, group, "acc", "accuracy, %", 8, 0.25*float64(1+k+i), nil)))
 		}
 	}
 	p := &Page{Evaluation: eval.Assemble(cells)}
 	var order []string
 	for _, x := range p.lines() {
 		order = append(order, x.task)
-		if strings.HasPrefix(x.task, "mc, mean") && (x.measure != "acc, %" || !strings.HasPrefix(x.cells[0].text, "37.5 ±") || !strings.HasPrefix(x.cells[1].text, "62.5 ±")) {
+		if strings.HasPrefix(x.task, "mc, mean") &&
+			(x.measure != "acc, %" || !strings.HasPrefix(x.cells[0].text, "37.5 ±") ||
+				!strings.HasPrefix(x.cells[1].text, "62.5 ±")) {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -78,7 +86,8 @@ func TestVerdictSentence(t *testing.T) {
 		for i, name := range []string{"A", "B"} {
 			for k, s := range shares {
 				kind := fmt.Sprint("t", k)
-				cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, k, made(kind, "", "acc", "accuracy, %", 200, s[i], nil)))
+				cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, k,
+					made(kind, "", "acc", "accuracy, %", 200, s[i], nil)))
 			}
 		}
 		return (&Page{Evaluation: eval.Assemble(cells)}).verdict()
@@ -101,7 +110,8 @@ func TestAbout(t *testing.T) {
 	e := several(made("x", "", "m", "m", 4, 1, nil))
 	e.Machine, e.Date, e.Commit, e.Data, e.Seed, e.Limit = "m", "d", "c", "f", 4, 9
 	p := &Page{Evaluation: e, Seconds: 3725.4}
-	if got := strings.Join(p.about(), "|"); got != "m|d|commit c|data of f|seed 4|at most 9 samples of each task|1h2m5s from start to end" {
+	if got := strings.Join(p.about(),
+		"|"); got != "m|d|commit c|data of f|seed 4|at most 9 samples of each task|1h2m5s from start to end" {
 		t.Errorf("%q", got)
 	}
 	bare := &Page{Evaluation: &eval.Evaluation{Models: []eval.Judged{{}}}}
@@ -129,7 +139,8 @@ func TestHarnessJSON(t *testing.T) {
 	for i, name := range []string{"A", "B"} {
 		r := made("piqa", "mc", "acc,filter", "accuracy, %", 8, 0.25*float64(i+1), nil)
 		r.Version, r.Shots = 3, 5
-		cells = append(cells, cellOf(eval.Model{Name: name, Hash: name, Parameters: 7, Precision: "bf16", Device: "cpu"}, 0, r))
+		cells = append(cells, cellOf(eval.Model{Name: name, Hash: name, Parameters: 7, Precision: "bf16",
+			Device: "cpu"}, 0, r))
 	}
 	e := eval.Assemble(cells)
 	e.Skipped = []eval.Skip{{Model: "B", Task: "maps", Why: "not ours"}}
@@ -145,13 +156,17 @@ func TestHarnessJSON(t *testing.T) {
 		t.Fatalf("%v: %s", err, b.String())
 	}
 	h := all.Models[1]
-	if h.Skipped["maps"] != "not ours" || all.Models[0].Skipped != nil || h.Results["piqa"]["acc,filter"] != 0.5 || h.Version["piqa"] != 3 || h.Shots["piqa"] != 5 || h.Samples["piqa"]["original"] != 8 ||
-		!h.Higher["piqa"]["acc,filter"] || !slices.Equal(h.Groups["mc"], []string{"piqa"}) || h.Config["dtype"] != "bf16" || h.Config["model_num_parameters"] != 7.0 || h.Name != "B" || h.Configs["piqa"]["num_fewshot"] != 5.0 {
+	if h.Skipped["maps"] != "not ours" || all.Models[0].Skipped != nil || h.Results["piqa"]["acc,filter"] != 0.5 ||
+		h.Version["piqa"] != 3 || h.Shots["piqa"] != 5 || h.Samples["piqa"]["original"] != 8 ||
+		!h.Higher["piqa"]["acc,filter"] || !slices.Equal(h.Groups["mc"], []string{"piqa"}) ||
+		h.Config["dtype"] != "bf16" || h.Config["model_num_parameters"] != 7.0 || h.Name != "B" ||
+		h.Configs["piqa"]["num_fewshot"] != 5.0 {
 		t.Errorf("%+v", h)
 	}
 	e.Models, e.Paired = e.Models[:1], nil
 	b.Reset()
-	if err := HarnessJSON(&b, e); err != nil || !strings.Contains(b.String(), `"acc_stderr,filter"`) || strings.Contains(b.String(), `"models"`) {
+	if err := HarnessJSON(&b, e); err != nil || !strings.Contains(b.String(), `"acc_stderr,filter"`) ||
+		strings.Contains(b.String(), `"models"`) {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }
@@ -159,9 +174,13 @@ func TestHarnessJSON(t *testing.T) {
 // Parts of an experiment's page: verdicts with their class, figures after the first, tables and words; all text is escaped.
 func TestExperimentSections(t *testing.T) {
 	line := [][][2]float64{{{1, 2}, {2, 1}}}
-	p := &Page{Experiment: &Experiment{Lead: "lead", Rule: "rule", Verdicts: []Verdict{{Verdict: "does not hold", Claim: "<c>", Figure: "f", Basis: "b", Source: "s", Command: "run <it>"}},
-		Curves: []Bundle{{ID: "one", Title: "One", Sides: []BundleSide{{Name: "a", Lines: line}}}, {ID: "two", Title: "Two", Sides: []BundleSide{{Name: "a", Lines: line}}}},
-		Tables: []Listing{{Title: "The Runs", Note: "n", Rows: [][]string{{"h"}, {"x"}}}}, Words: []Word{{"w<", "says"}}, Next: []string{"go on"}}}
+	p := &Page{Experiment: &Experiment{Lead: "lead", Rule: "rule",
+		Verdicts: []Verdict{{Verdict: "does not hold", Claim: "<c>", Figure: "f", Basis: "b", Source: "s",
+			Command: "run <it>"}},
+		Curves: []Bundle{{ID: "one", Title: "One", Sides: []BundleSide{{Name: "a", Lines: line}}},
+			{ID: "two", Title: "Two", Sides: []BundleSide{{Name: "a", Lines: line}}}},
+		Tables: []Listing{{Title: "The Runs", Note: "n", Rows: [][]string{{"h"}, {"x"}}}},
+		Words:  []Word{{"w<", "says"}}, Next: []string{"go on"}}}
 	sentence, first := p.opening(p.evaluation())
 	if sentence != "lead" || first == nil || first.ID != "one" || !slices.Equal(p.next(), []string{"go on"}) {
 		t.Errorf("%q %+v", sentence, first)
@@ -174,7 +193,8 @@ func TestExperimentSections(t *testing.T) {
 	for _, s := range list {
 		names = append(names, s.Title)
 	}
-	if len(list) != 4 || list[0].Lead != "rule" || len(list[1].Figures)+len(list[2].Figures) != 1 || !strings.Contains(string(list[0].Blocks[0]), "&lt;c&gt;") ||
+	if len(list) != 4 || list[0].Lead != "rule" || len(list[1].Figures)+len(list[2].Figures) != 1 ||
+		!strings.Contains(string(list[0].Blocks[0]), "&lt;c&gt;") ||
 		!strings.Contains(string(list[3].Blocks[0]), "<dt>w&lt;</dt><dd>says</dd>") {
 		t.Errorf("%q", names)
 	}
@@ -196,14 +216,16 @@ func TestMarks(t *testing.T) {
 		var cells []*eval.Cell
 		for i, s := range shares {
 			name := string(rune('A' + i))
-			cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0, made("piqa", "", "acc", "accuracy, %", 200, s, nil)))
+			cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0,
+				made("piqa", "", "acc", "accuracy, %", 200, s, nil)))
 		}
 		for _, c := range (&Page{Evaluation: eval.Assemble(cells)}).lines()[0].cells {
 			out += "/" + c.mark
 		}
 		return out
 	}
-	for want, got := range map[string]string{"//▸/": marks(0.2, 0.9, 0.5), "///": marks(0.9, 0.9, 0.2), "/▸/": marks(0.9, 0.2), "/≈/≈": marks(0.5, 0.5), "/": marks(0.5)} {
+	for want, got := range map[string]string{"//▸/": marks(0.2, 0.9, 0.5), "///": marks(0.9, 0.9, 0.2),
+		"/▸/": marks(0.9, 0.2), "/≈/≈": marks(0.5, 0.5), "/": marks(0.5)} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -212,7 +234,8 @@ func TestMarks(t *testing.T) {
 	for i, name := range []string{"A", "B"} {
 		r := &eval.Result{Question: "q", Task: "lm", Kind: "lm", N: 8}
 		for k := range 8 {
-			r.Answers = append(r.Answers, eval.Answer{ID: fmt.Sprint(k, i), Values: map[string]float64{"loss": 1}, Weights: map[string]float64{"loss": float64(5 + 3*i)}})
+			r.Answers = append(r.Answers, eval.Answer{ID: fmt.Sprint(k, i), Values: map[string]float64{"loss": 1},
+				Weights: map[string]float64{"loss": float64(5 + 3*i)}})
 		}
 		r.Add("loss", "loss", eval.Lower, eval.MeanOf(r.Answers, "loss"))
 		cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0, r))
@@ -236,7 +259,8 @@ func TestMarks(t *testing.T) {
 			t.Errorf("what cannot be compared is marked %q", c.mark)
 		}
 	}
-	if legend := p.legend([]string{"chance", "copy"}); !strings.HasPrefix(legend[0], "▸ better, ≈ cannot be told apart, ± one standard error") || len(legend) != 5 {
+	if legend := p.legend([]string{"chance", "copy"}); !strings.HasPrefix(legend[0],
+		"▸ better, ≈ cannot be told apart, ± one standard error") || len(legend) != 5 {
 		t.Errorf("%q", legend)
 	}
 	if legend := (&Page{}).legend(nil); len(legend) != 1 || legend[0] != "± one standard error" {

@@ -13,8 +13,9 @@ import (
 )
 
 // brief are settings that make every task short on a real model; a key counts where a task has it.
-var brief = map[string]string{"max_tokens": "4", "bits": "3", "of": "values", "texts": "2", "ways": "knockout@H1", "pieces": "3", "kinds": "typos,adversarial", "words": "0.3", "passages": "1",
-	"shots": "2", "items": "2", "seeds": "2", "lengths": "330", "needles": "2", "queries": "2", "depths": "0,1", "hops": "0"}
+var brief = map[string]string{"max_tokens": "4", "bits": "3", "of": "values", "texts": "2", "ways": "knockout@H1",
+	"pieces": "3", "kinds": "typos,adversarial", "words": "0.3", "passages": "1", "shots": "2", "items": "2",
+	"seeds": "2", "lengths": "330", "needles": "2", "queries": "2", "depths": "0,1", "hops": "0"}
 
 // briefly are options for a task that looks at few tokens.
 func briefly(task *eval.Task, limit int) eval.Options {
@@ -97,7 +98,8 @@ func TestAnswersBelongToQuestions(t *testing.T) {
 		}
 		for i, k := range odd {
 			if a, b := shownAnswer(t, got[i]), shownAnswer(t, r.Answers[k]); a != b {
-				t.Errorf("%s: question %s asked among others gives\n%.600s\nin order\n%.600s", task.Name, j.IDs[k], a, b)
+				t.Errorf("%s: question %s asked among others gives\n%.600s\nin order\n%.600s", task.Name,
+					j.IDs[k], a, b)
 				break
 			}
 		}
@@ -149,18 +151,21 @@ func TestTasksLeaveTheModelPlain(t *testing.T) {
 func direction(task *eval.Task, name string) eval.Better {
 	begins := func(list ...string) bool {
 		return slices.ContainsFunc(list, func(s string) bool {
-			return name == s || strings.HasPrefix(name, s+" ") || strings.HasPrefix(name, s+"_") || strings.HasPrefix(name, s+"@")
+			return name == s || strings.HasPrefix(name, s+" ") || strings.HasPrefix(name, s+"_") ||
+				strings.HasPrefix(name, s+"@")
 		})
 	}
 	switch {
 	case task.Name == "attention":
 		return map[string]eval.Better{"answer": eval.Higher, "noise": eval.Lower, "bound": eval.Higher}[name]
-	case task.Name == "geometry" || task.Name == "gradients" || begins("rms", "least", "largest", "length", "bytes", "head_answer"):
+	case task.Name == "geometry" || task.Name == "gradients" ||
+		begins("rms", "least", "largest", "length", "bytes", "head_answer"):
 		return eval.Neither
 	case begins("kl"):
 		return map[string]eval.Better{"lowbit": eval.Lower}[task.Name]
-	case begins("loss", "bits_per_byte", "ar_hit", "others", "perplexity", "word_perplexity", "byte_perplexity", "logits_max", "logits_top1", "logits_top2", "logits_top3", "logits_top10",
-		"logits_top100", "logits_median", "hidden", "spread", "unclear", "head_norm_gain"):
+	case begins("loss", "bits_per_byte", "ar_hit", "others", "perplexity", "word_perplexity", "byte_perplexity",
+		"logits_max", "logits_top1", "logits_top2", "logits_top3", "logits_top10", "logits_top100", "logits_median",
+		"hidden", "spread", "unclear", "head_norm_gain"):
 		return eval.Lower
 	}
 	return eval.Higher

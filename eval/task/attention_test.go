@@ -107,7 +107,8 @@ func naiveSegments(row []float64, c data.Needle, of func(float64) float64) Segme
 
 // aNeedle is a prompt of 300 bytes.
 func aNeedle() data.Needle {
-	return data.NewNeedle(rand.New(rand.NewPCG(5, 0)), data.NeedleOptions{Needles: 2, Depth: 0.5, Bytes: 300, Digits: 3})
+	return data.NewNeedle(rand.New(rand.NewPCG(5, 0)),
+		data.NeedleOptions{Needles: 2, Depth: 0.5, Bytes: 300, Digits: 3})
 }
 
 func sameSegments(a, b Segments, tolerance float64) bool {
@@ -128,7 +129,8 @@ func TestHeadsAreNormalised(t *testing.T) {
 		}
 		for l, heads := range g.Heads {
 			for h, x := range heads {
-				if !near(x.Magnitude.Total(), 1, 1e-9) || !near(x.A1.Total(), 1, 1e-4) || maps == 2 && !near(x.A2.Total(), 1, 1e-4) {
+				if !near(x.Magnitude.Total(), 1, 1e-9) || !near(x.A1.Total(), 1, 1e-4) || maps == 2 &&
+					!near(x.A2.Total(), 1, 1e-4) {
 					t.Errorf("layer %d, head %d: %+v", l, h, x)
 				}
 				if maps == 1 && (x.Signed != x.Magnitude || x.A2 != Segments{}) {
@@ -165,10 +167,12 @@ func TestAttentionEqualsFullMaps(t *testing.T) {
 			for t := range row {
 				weighted[t] = row[t] * p.norms[i][t]
 			}
-			if value := naiveSegments(weighted, c, math.Abs); !sameSegments(got.Value, value.over(value.Total()), 1e-9) {
+			if value := naiveSegments(weighted, c, math.Abs); !sameSegments(got.Value,
+				value.over(value.Total()), 1e-9) {
 				t.Errorf("%s, head %d: weighted by values %+v", a.Name, i, got.Value)
 			}
-			if !sameSegments(got.Magnitude, magnitude.over(total), 1e-9) || !sameSegments(got.Signed, signed.over(total), 1e-9) {
+			if !sameSegments(got.Magnitude, magnitude.over(total), 1e-9) ||
+				!sameSegments(got.Signed, signed.over(total), 1e-9) {
 				t.Errorf("%s, head %d: %+v", a.Name, i, got)
 			}
 		}
@@ -202,8 +206,8 @@ func TestAttentionOfUniformModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := float64(len(c.Prompt) + 2) // the first token, and the space that must produce the digit
-		want := Segments{1 / n, float64(c.Spans[0][0]) / n, float64(c.Spans[0][1]-c.Spans[0][0]) / n, float64(c.QuerySpan[0]-c.Spans[0][1]) / n,
-			float64(len(c.Prompt)+1-c.QuerySpan[0]) / n}
+		want := Segments{1 / n, float64(c.Spans[0][0]) / n, float64(c.Spans[0][1]-c.Spans[0][0]) / n,
+			float64(c.QuerySpan[0]-c.Spans[0][1]) / n, float64(len(c.Prompt)+1-c.QuerySpan[0]) / n}
 		for l := range g.Heads {
 			for h, got := range g.Heads[l] {
 				if !sameSegments(got.Magnitude, want, 1e-9) || !sameSegments(got.A1, want, 1e-9) {
@@ -231,7 +235,8 @@ func TestMaps(t *testing.T) {
 		if got := strings.Join(x.Units[1:], ""); got != c.Prompt+" " || !x.Words {
 			t.Errorf("%s: units spell %q", a.Name, got)
 		}
-		if got := strings.TrimSpace(strings.Join(x.Units[x.Answer[0]:x.Answer[1]], "")); got != c.Prompt[c.Spans[0][0]:c.Spans[0][1]] {
+		if got := strings.TrimSpace(strings.Join(x.Units[x.Answer[0]:x.Answer[1]],
+			"")); got != c.Prompt[c.Spans[0][0]:c.Spans[0][1]] {
 			t.Errorf("%s: the answer's units spell %q", a.Name, got)
 		}
 		if got := strings.Join(x.Units[x.Query:], ""); strings.TrimSpace(got) != c.Prompt[c.QuerySpan[0]:] {
@@ -297,7 +302,8 @@ func checkMaps(t *testing.T, s *eval.Subject, c data.Needle, x *MapExample) {
 				total += v
 			}
 			if len(row) != i+1 || !near(total, want, 5e-4) {
-				t.Fatalf("%s: row %d of %s has %d entries that sum to %g, want %g", s.Name, i, m.Name, len(row), total, want)
+				t.Fatalf("%s: row %d of %s has %d entries that sum to %g, want %g", s.Name, i, m.Name,
+					len(row), total, want)
 			}
 		}
 	}
@@ -324,7 +330,8 @@ func TestOutcomes(t *testing.T) {
 	for i := range 6 {
 		r.outcome(i%3 == 0).take(&HeadGaze{Magnitude: Segments{Answer: float64(i)}})
 	}
-	if r.Right.N != 2 || !near(r.Right.Gaze.Magnitude.Answer, 1.5, 1e-12) || r.Wrong.N != 4 || !near(r.Wrong.Gaze.Magnitude.Answer, 3, 1e-12) {
+	if r.Right.N != 2 || !near(r.Right.Gaze.Magnitude.Answer, 1.5, 1e-12) || r.Wrong.N != 4 ||
+		!near(r.Wrong.Gaze.Magnitude.Answer, 3, 1e-12) {
 		t.Errorf("%+v %+v", r.Right, r.Wrong)
 	}
 }

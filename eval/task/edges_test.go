@@ -24,7 +24,8 @@ func (*silent) LoglikelihoodRolling(_ context.Context, texts []string) ([]eval.S
 // Texts without tokens are refused; of positions only the first window counts, at whatever position it restarts; pairs are
 // frequent above a share, not at it.
 func TestLMEdges(t *testing.T) {
-	if _, err := askLM(t.Context(), &silent{}, []string{"a"}, nil); err == nil || !strings.Contains(err.Error(), "no tokens") {
+	if _, err := askLM(t.Context(), &silent{}, []string{"a"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "no tokens") {
 		t.Errorf("%v", err)
 	}
 	at := func(positions ...int) (out []eval.TokenLoss) {
@@ -33,13 +34,15 @@ func TestLMEdges(t *testing.T) {
 		}
 		return out
 	}
-	for _, list := range [][]eval.TokenLoss{at(1, 2, 3), at(1, 2, 3, 1, 2, 3, 4), at(1, 2, 3, 2, 3, 4, 5, 6), at(1, 2, 3, 3, 4)} {
+	for _, list := range [][]eval.TokenLoss{at(1, 2, 3), at(1, 2, 3, 1, 2, 3, 4), at(1, 2, 3, 2, 3, 4, 5, 6),
+		at(1, 2, 3, 3, 4)} {
 		if got := stretches(list); fmt.Sprint(got) != "{[1 2 3] [1 2 3]}" {
 			t.Errorf("%v: %v", list, got)
 		}
 	}
 	one := positions{Ends: []int{1}, Sums: []float64{2}}
-	if d := byPosition([]positions{one, one, {Ends: []int{1, 2}, Sums: []float64{5, 1}}}, 9); d.Pieces != 3 || d.Left != 0 || len(d.ByPosition) != 1 || d.ByPosition[0].Loss.Value != 3 {
+	if d := byPosition([]positions{one, one, {Ends: []int{1, 2}, Sums: []float64{5, 1}}}, 9); d.Pieces != 3 ||
+		d.Left != 0 || len(d.ByPosition) != 1 || d.ByPosition[0].Loss.Value != 3 {
 		t.Errorf("%+v", d)
 	}
 	for share, want := range map[float64]int{0.4: 2, 0.5: 0, 0.6: 0} { // two pairs of half each
@@ -47,7 +50,8 @@ func TestLMEdges(t *testing.T) {
 			t.Errorf("above %g: %v", share, got)
 		}
 	}
-	if a, b := frequentPairs([][]int32{{1, 2, 1, 2}}, 0), frequentPairs([][]int32{{1, 2, 1, 2, 1, 2}}, 0); len(a) != 0 || len(b) != 1 {
+	if a, b := frequentPairs([][]int32{{1, 2, 1, 2}}, 0),
+		frequentPairs([][]int32{{1, 2, 1, 2, 1, 2}}, 0); len(a) != 0 || len(b) != 1 {
 		t.Errorf("two of a pair are few, three are not: %v, %v", a, b)
 	}
 }
@@ -62,7 +66,8 @@ func TestOrderEdges(t *testing.T) {
 			opt.Measure([]eval.Target{modelOf("m", &knower{}, context)})
 			return opt.Prepare(t.Context(), lookup(t, "icl_order_banking77"))
 		}
-		counts := prepared(t, lookup(t, "icl_banking77"), eval.Options{Data: dir}, context).Config["shot_counts"].([]int)
+		counts := prepared(t, lookup(t, "icl_banking77"), eval.Options{Data: dir},
+			context).Config["shot_counts"].([]int)
 		fit := counts[len(counts)-1]
 		for shots := range fit + 2 {
 			want := shots
@@ -70,7 +75,8 @@ func TestOrderEdges(t *testing.T) {
 				want = max(fit/2, 1)
 			}
 			j, err := with(shots)
-			if (err == nil) != (shots <= fit) || err == nil && (j.Config["used_shots"] != want || strings.Count(j.Gold[0].Context, "\n==\n") != want) {
+			if (err == nil) != (shots <= fit) || err == nil &&
+				(j.Config["used_shots"] != want || strings.Count(j.Gold[0].Context, "\n==\n") != want) {
 				t.Errorf("%d of %d examples: %v", shots, fit, err)
 			}
 		}
@@ -122,7 +128,8 @@ func TestPresetTasks(t *testing.T) {
 						task.Shots = part.Shots - 1
 					}
 					want := task.With(set)
-					if len(got) == 0 || got[0].Name != want.Name || got[0].Shots != want.Shots || fmt.Sprintf("%+v", got[0]) != fmt.Sprintf("%+v", want) {
+					if len(got) == 0 || got[0].Name != want.Name || got[0].Shots != want.Shots ||
+						fmt.Sprintf("%+v", got[0]) != fmt.Sprintf("%+v", want) {
 						t.Fatalf("%s, fit %v: %+v, want %+v", p.Name, fit, got[:min(1, len(got))], want)
 					}
 					got = got[1:]
@@ -164,7 +171,8 @@ func TestPiecesOfTexts(t *testing.T) {
 	dir := setFiles(t, map[string]string{"lm/valid.jsonl": `{"text": "` + strings.Repeat(" ", 5000) + `x"}`})
 	opt := eval.Options{Data: dir}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 64)})
-	if _, err := opt.Prepare(t.Context(), lookup(t, "geometry")); err == nil || !strings.Contains(err.Error(), "there is none") {
+	if _, err := opt.Prepare(t.Context(), lookup(t, "geometry")); err == nil ||
+		!strings.Contains(err.Error(), "there is none") {
 		t.Errorf("%v", err)
 	}
 }
@@ -193,7 +201,8 @@ func TestLeastHidden(t *testing.T) {
 		}
 	}
 	for keys, ok := range map[int]bool{data.MostNeedles() / 2: true, data.MostNeedles()/2 + 1: false} {
-		p := &eval.Plan{Context: 512, Values: map[string]any{"keys": keys, "values": 2, "digits": 9, "lengths": []int{0}}}
+		p := &eval.Plan{Context: 512, Values: map[string]any{"keys": keys, "values": 2, "digits": 9,
+			"lengths": []int{0}}}
 		if err := validValues(p); (err == nil) != ok {
 			t.Errorf("two numbers of %d keys: %v", keys, err)
 		}

@@ -13,14 +13,23 @@ import (
 )
 
 // others are values of settings that differ from those of briefly and from the defaults.
-var others = map[string]string{"needles": "3", "queries": "1", "depths": "0.5", "lengths": "400", "samples": "2", "digits": "3", "wording": "public", "length": "40", "pieces": "2", "items": "1", "seeds": "3",
-	"same_shots": "true", "max_tokens": "3", "shots": "1", "chains": "1", "hops": "1", "common": "1", "often": "7", "keys": "1", "values": "2", "task": "boolq", "metric": "free", "with": "lengths=300",
-	"kinds": "drop", "words": "0.5", "passages": "2", "bytes": "60", "prompts": "a,b", "tokens": "5", "ways": "knockout@H2", "each": "lambda=2", "bits": "2", "of": "keys", "per": "head", "texts": "1", "layer": "1", "head": "2"}
+var others = map[string]string{"needles": "3", "queries": "1", "depths": "0.5", "lengths": "400", "samples": "2",
+	"digits": "3", "wording": "public", "length": "40", "pieces": "2", "items": "1", "seeds": "3",
+	"same_shots": "true", "max_tokens": "3", "shots": "1", "chains": "1", "hops": "1", "common": "1", "often": "7",
+	"keys": "1", "values": "2", "task": "boolq", "metric": "free", "with": "lengths=300",
+	"kinds": "drop", "words": "0.5", "passages": "2", "bytes": "60", "prompts": "a,b", "tokens": "5",
+	"ways": "knockout@H2", "each": "lambda=2", "bits": "2", "of": "keys", "per": "head", "texts": "1",
+	"layer": "1", "head": "2"}
 
 // effectOf are settings that need another value, or another start, than others have.
 var effectOf = map[string][2]string{ // task and key: value before, value after
-	"maps.bytes": {"320", "280"}, "outliers.tokens": {"96", "48"}, "lowbit.metric": {"", "bits_per_byte"}, "lowbit.task": {"lm", "hellaswag"}, "lowbit.with": {"", "length=40"}, "lowbit.samples": {"1", "2"},
-	"ruler_variables.hops": {"2", "1"}, "icl_order_trec.shots": {"2", "3"}, "noise.bytes": {"40", "60"}, "noise.kinds": {"typos,irrelevant", "drop"}, "attention.lengths": {"480", "400"}, "noise.task": {"needle", "needle_hop"}, "maps.layer": {"1", "2"}, "maps.head": {"1", "2"}, "lm.length": {"24", "50"}, "interventions.length": {"250", "240"}, "interventions.each": {"", "knockout"}, "interventions.pieces": {"1", "2"},
+	"maps.bytes": {"320", "280"}, "outliers.tokens": {"96", "48"}, "lowbit.metric": {"", "bits_per_byte"},
+	"lowbit.task": {"lm", "hellaswag"}, "lowbit.with": {"", "length=40"}, "lowbit.samples": {"1", "2"},
+	"ruler_variables.hops": {"2", "1"}, "icl_order_trec.shots": {"2", "3"}, "noise.bytes": {"40", "60"},
+	"noise.kinds": {"typos,irrelevant", "drop"}, "attention.lengths": {"480", "400"},
+	"noise.task": {"needle", "needle_hop"}, "maps.layer": {"1", "2"}, "maps.head": {"1", "2"},
+	"lm.length": {"24", "50"}, "interventions.length": {"250", "240"}, "interventions.each": {"", "knockout"},
+	"interventions.pieces":  {"1", "2"},
 	"interventions.needles": {"1", "2"}, "needle_hop.hops": {"0", "1"}, "outliers.length": {"24", "48"},
 }
 

@@ -47,7 +47,8 @@ func TestRightAndGuessed(t *testing.T) {
 		t.Run(task.Name, func(t *testing.T) {
 			j := prepared(t, &task, small(&task), 2048)
 			if len(j.Gold) != len(j.IDs) {
-				t.Fatalf("%d right answers for %d questions; a task without right answers belongs into noAnswers", len(j.Gold), len(j.IDs))
+				t.Fatalf("%d right answers for %d questions; a task without right answers belongs into noAnswers",
+					len(j.Gold), len(j.IDs))
 			}
 			stub := knows(j.Job)
 			stub.noisy = task.Name == "noise"
@@ -68,7 +69,8 @@ func TestRightAndGuessed(t *testing.T) {
 				if g.Value == 0 && writes(&task, m.Name) { // the stub writes nothing, which earns nothing
 					chance = 0
 				}
-				if d := math.Abs(g.Value - chance); d > 4*math.Max(g.StdErr, math.Sqrt(chance*(1-chance)/float64(g.N))) {
+				if d := math.Abs(g.Value - chance); d > 4*math.Max(g.StdErr,
+					math.Sqrt(chance*(1-chance)/float64(g.N))) {
 					t.Errorf("%s of guesses is %g ± %g, chance is %g", m.Name, g.Value, g.StdErr, chance)
 				}
 			}
@@ -93,7 +95,8 @@ func TestCopied(t *testing.T) {
 		}
 		opt := small(&task)
 		j := prepared(t, &task, opt, 2048)
-		if !slices.ContainsFunc(slices.Collect(maps.Values(j.Floors)), func(f map[string]float64) bool { return f["copy"] > 0 }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(j.Floors)),
+			func(f map[string]float64) bool { return f["copy"] > 0 }) {
 			continue
 		}
 		for _, words := range []bool{false, true} {
@@ -119,7 +122,8 @@ func copiedFloors(t *testing.T, task *eval.Task, j *eval.Prepared, copied *eval.
 			most = 1
 		}
 		if m.Value > most {
-			t.Errorf("%s: %s of a model that copies everything is %g ± %g, the floor %g", task.Name, measure, m.Value, m.StdErr, floor)
+			t.Errorf("%s: %s of a model that copies everything is %g ± %g, the floor %g", task.Name, measure, m.Value,
+				m.StdErr, floor)
 		}
 	}
 	return found
@@ -171,7 +175,8 @@ func TestAll(t *testing.T) {
 	if err != nil || len(got) != len(mcSets)+1 || got[0].Name != "piqa" || got[len(got)-1].Name != "lm" {
 		t.Errorf("%d tasks, %v", len(got), err)
 	}
-	if _, err := eval.Select(All(), []string{"pica"}); err == nil || !strings.Contains(err.Error(), `"pica" is unknown; there are lm, mc`) {
+	if _, err := eval.Select(All(), []string{"pica"}); err == nil ||
+		!strings.Contains(err.Error(), `"pica" is unknown; there are lm, mc`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -201,11 +206,13 @@ func TestPrepareStops(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", task.Name, err)
 		}
-		if texts := strings.Contains(fmt.Sprint(j.Config), "text_hash") && task.Name != "maps" && task.Name != "samples"; ctx.asked < 1+len(j.Gold) || texts && ctx.asked < 3 {
+		if texts := strings.Contains(fmt.Sprint(j.Config), "text_hash") && task.Name != "maps" &&
+			task.Name != "samples"; ctx.asked < 1+len(j.Gold) || texts && ctx.asked < 3 {
 			t.Errorf("%s: %d questions, the context was asked %d times", task.Name, len(j.IDs), ctx.asked)
 		}
 		for end := 1; end <= ctx.asked; end += 1 + ctx.asked/5 {
-			if _, err := opt.Prepare(&ending{Context: t.Context(), end: end}, &task); !errors.Is(err, context.Canceled) {
+			if _, err := opt.Prepare(&ending{Context: t.Context(), end: end}, &task); !errors.Is(err,
+				context.Canceled) {
 				t.Errorf("%s: stopped at question %d of %d: %v", task.Name, end, ctx.asked, err)
 			}
 		}
@@ -286,7 +293,9 @@ func TestQuestionsKnowTheTexts(t *testing.T) {
 			t.Errorf("%s: the same question for other text", name)
 		}
 	}
-	for name, set := range map[string]map[string]string{"piqa": nil, "noise": {"noise.task": "piqa", "noise.kinds": "drop", "noise.words": "0.5"}, "lowbit": {"lowbit.task": "piqa", "lowbit.texts": "0"}} {
+	for name, set := range map[string]map[string]string{"piqa": nil,
+		"noise":  {"noise.task": "piqa", "noise.kinds": "drop", "noise.words": "0.5"},
+		"lowbit": {"lowbit.task": "piqa", "lowbit.texts": "0"}} {
 		keys := map[string]bool{}
 		for _, wrong := range []string{"b", "c"} {
 			writeSet(t, dir, "mc/piqa_val", `{"id": 1, "query": "q", "choices": ["a", "`+wrong+`"], "gold": 0}`)
@@ -300,7 +309,8 @@ func TestQuestionsKnowTheTexts(t *testing.T) {
 
 // A model whose numbers are not finite is named as such, before they spoil a mean or a file.
 func TestDiverged(t *testing.T) {
-	_, err := eval.Run(context.Background(), []eval.Target{modelOf("m", &diverged{}, 256)}, []eval.Task{*lookup(t, "lambada_openai")}, eval.Options{Limit: 2, Shots: -1})
+	_, err := eval.Run(context.Background(), []eval.Target{modelOf("m", &diverged{}, 256)},
+		[]eval.Task{*lookup(t, "lambada_openai")}, eval.Options{Limit: 2, Shots: -1})
 	if err == nil || !strings.Contains(err.Error(), "nll is NaN: the model has diverged") {
 		t.Errorf("%v", err)
 	}

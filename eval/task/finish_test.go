@@ -41,23 +41,28 @@ func metricIs(t *testing.T, r *eval.Result, name string, value float64, n int) {
 // their own prompts, heads over all prompts of a length, right and wrong over those; metrics are of the last length.
 func TestFinishAttention(t *testing.T) {
 	head := func(answer, before, after, value float64) HeadGaze {
-		return HeadGaze{Magnitude: Segments{Answer: answer, Before: before, After: after}, Value: Segments{Answer: value}}
+		return HeadGaze{Magnitude: Segments{Answer: answer, Before: before, After: after},
+			Value: Segments{Answer: value}}
 	}
 	gaze := func(x float64, lambda ...float64) Gaze { // over all heads: answer 2x, before x/3, after x, value 4x/3
-		return Gaze{Heads: [][]HeadGaze{{head(x, x, 0, x)}, {head(2*x, 0, x, 3*x), head(3*x, 0, 2*x, 0)}}, Lambda: lambda}
+		return Gaze{Heads: [][]HeadGaze{{head(x, x, 0, x)}, {head(2*x, 0, x, 3*x), head(3*x, 0, 2*x, 0)}},
+			Lambda: lambda}
 	}
 	cases := []needleCase{{length: 0, depth: 0}, {length: 1, depth: 0}, {length: 1, depth: 0}, {length: 1, depth: 1}}
 	right := []map[string]float64{{"bound": 1}, {"bound": 1}, {"bound": 0}, {"bound": 0.5}}
 	r := detailed(t, []Gaze{gaze(7, 0.5, 0.25), gaze(1, 0.5, 0.75), gaze(3, 1, 0.5), gaze(6, 1, 1)}, right...)
-	if err := finishAttention(r, cases, AttentionDetail{Lengths: []int{100, 200}, Depths: []float64{0, 1}}); err != nil {
+	if err := finishAttention(r, cases,
+		AttentionDetail{Lengths: []int{100, 200}, Depths: []float64{0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	d := detail[AttentionDetail](t, r)
-	if len(d.Results) != 2 || len(d.Lambda) != 2 || !near(d.Lambda[0], 0.75, 1e-12) || !near(d.Lambda[1], 0.625, 1e-12) {
+	if len(d.Results) != 2 || len(d.Lambda) != 2 || !near(d.Lambda[0], 0.75, 1e-12) ||
+		!near(d.Lambda[1], 0.625, 1e-12) {
 		t.Fatalf("%+v", d)
 	}
 	short, long := d.Results[0], d.Results[1]
-	if !near(short.ByDepth[0].Magnitude.Answer, 14, 1e-12) || short.ByDepth[1].Magnitude.Answer != 0 || short.Right.N != 1 || short.Wrong != nil || short.Maps != 1 {
+	if !near(short.ByDepth[0].Magnitude.Answer, 14, 1e-12) || short.ByDepth[1].Magnitude.Answer != 0 ||
+		short.Right.N != 1 || short.Wrong != nil || short.Maps != 1 {
 		t.Errorf("%+v", short)
 	}
 	for i, want := range []float64{4, 12} { // 2·(1+3)/2 and 2·6
@@ -83,7 +88,8 @@ func TestFinishAttention(t *testing.T) {
 	}
 	two := detailed(t, []Gaze{gaze(1)}, right[0])
 	two.Add("a2_answer", "", eval.Neither, eval.Mean{})
-	if err := finishAttention(two, cases[:1], AttentionDetail{Lengths: []int{9}, Depths: []float64{0}}); err != nil || detail[AttentionDetail](t, two).Results[0].Maps != 2 {
+	if err := finishAttention(two, cases[:1], AttentionDetail{Lengths: []int{9}, Depths: []float64{0}}); err != nil ||
+		detail[AttentionDetail](t, two).Results[0].Maps != 2 {
 		t.Errorf("two maps: %v", err)
 	}
 	other := detailed(t, []Gaze{gaze(1), {Heads: [][]HeadGaze{{{}, {}}}}}, right[:2]...)
@@ -109,7 +115,8 @@ func TestFinishContext(t *testing.T) {
 		t.Errorf("bounds %v", d.Bound)
 	}
 	x := d.Layers[0]
-	if x.Value != 3 || !near(x.Context, 28./12, 1e-12) || x.Least != 0.25 || x.Largest != 2.5 || x.Gain != 3 || !d.Norm {
+	if x.Value != 3 || !near(x.Context, 28./12, 1e-12) || x.Least != 0.25 || x.Largest != 2.5 ||
+		x.Gain != 3 || !d.Norm {
 		t.Errorf("%+v", x)
 	}
 	if !near(d.Grid[0][0], (4./2+4./4)/4, 1e-12) || !near(d.Grid[0][1], (12./2+8./4)/8, 1e-12) {
@@ -123,7 +130,8 @@ func TestFinishContext(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	plain := detailed(t, [][]contextSums{{{Value: 1, Sum: []float64{1, 0}, N: []float64{1, 0}}}})
-	if err := finishContext(plain, []int{2, 6}); err != nil || detail[ContextDetail](t, plain).Norm || detail[ContextDetail](t, plain).Grid[0][1] != 0 {
+	if err := finishContext(plain, []int{2, 6}); err != nil || detail[ContextDetail](t, plain).Norm ||
+		detail[ContextDetail](t, plain).Grid[0][1] != 0 {
 		t.Errorf("without a norm: %v", err)
 	}
 	if _, ok := plain.Metric("head_norm_gain"); ok {
@@ -137,22 +145,28 @@ func TestFinishContext(t *testing.T) {
 // By hand: an answer is the mean over layers, of maps the last kind; the table is the mean over sequences.
 func TestFinishGeometry(t *testing.T) {
 	maps := func(x float64) []GeometryMap {
-		return []GeometryMap{{Name: "A1", Gap: 99}, {Name: "A2", Gap: 98}, {Name: appliedMap, Gap: x, Rank: 2 * x, Sparsity: 3 * x, NearZero: 4 * x, Negative: 5 * x}}
+		return []GeometryMap{{Name: "A1", Gap: 99}, {Name: "A2", Gap: 98},
+			{Name: appliedMap, Gap: x, Rank: 2 * x, Sparsity: 3 * x, NearZero: 4 * x, Negative: 5 * x}}
 	}
-	layers := []GeometryLayer{{Maps: maps(1), HiddenGap: 1, HiddenRank: 2, Collapse: 3}, {Maps: maps(3), HiddenGap: 3, HiddenRank: 6, Collapse: 9}}
+	layers := []GeometryLayer{{Maps: maps(1), HiddenGap: 1, HiddenRank: 2, Collapse: 3},
+		{Maps: maps(3), HiddenGap: 3, HiddenRank: 6, Collapse: 9}}
 	a, err := (&geometryProbe{layers: layers}).answer()
-	want := map[string]float64{"hidden_gap": 2, "hidden_rank": 4, "collapse": 6, "map_gap": 2, "map_rank": 4, "sparsity": 6, "near_zero": 8, "negative": 10}
+	want := map[string]float64{"hidden_gap": 2, "hidden_rank": 4, "collapse": 6, "map_gap": 2, "map_rank": 4,
+		"sparsity": 6, "near_zero": 8, "negative": 10}
 	if err != nil || fmt.Sprint(a.Values) != fmt.Sprint(want) {
 		t.Errorf("%v, %v", a.Values, err)
 	}
-	r := detailed(t, [][]GeometryLayer{layers, {{Maps: maps(5), HiddenGap: 5, HiddenRank: 4, Collapse: 1}, {Maps: maps(7)}}})
+	r := detailed(t, [][]GeometryLayer{layers,
+		{{Maps: maps(5), HiddenGap: 5, HiddenRank: 4, Collapse: 1}, {Maps: maps(7)}}})
 	if err := finishGeometry(r, 16); err != nil {
 		t.Fatal(err)
 	}
 	d := detail[GeometryDetail](t, r)
 	first, last := d.Layers[0].Applied(), d.Layers[1].Applied()
-	if d.Length != 16 || d.Layers[0].HiddenGap != 3 || d.Layers[0].HiddenRank != 3 || d.Layers[0].Collapse != 2 || d.Layers[1].HiddenGap != 1.5 ||
-		first != (GeometryMap{appliedMap, 3, 6, 9, 12, 15}) || last.Gap != 5 || d.Layers[0].Maps[0].Gap != 99 || d.Layers[0].Maps[1].Name != "A2" {
+	if d.Length != 16 || d.Layers[0].HiddenGap != 3 || d.Layers[0].HiddenRank != 3 || d.Layers[0].Collapse != 2 ||
+		d.Layers[1].HiddenGap != 1.5 ||
+		first != (GeometryMap{appliedMap, 3, 6, 9, 12, 15}) || last.Gap != 5 || d.Layers[0].Maps[0].Gap != 99 ||
+		d.Layers[0].Maps[1].Name != "A2" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -160,14 +174,16 @@ func TestFinishGeometry(t *testing.T) {
 // By hand: norms are means over sequences, with their error; each layer's by its own place.
 func TestFinishGradients(t *testing.T) {
 	of := func(x float64) GradientsDetail {
-		return GradientsDetail{All: []GroupNorm{{"q", x, x / 10}, {"k", 2 * x, x}}, Layers: [][]GroupNorm{{{"q", x, x}}, {{"q", 3 * x, 5 * x}}}}
+		return GradientsDetail{All: []GroupNorm{{"q", x, x / 10}, {"k", 2 * x, x}},
+			Layers: [][]GroupNorm{{{"q", x, x}}, {{"q", 3 * x, 5 * x}}}}
 	}
 	r := detailed(t, []GradientsDetail{of(1), of(2), of(6)})
 	if err := finishGradients(r); err != nil {
 		t.Fatal(err)
 	}
 	d := detail[GradientsDetail](t, r)
-	if !near(d.All[0].Norm, 3, 1e-12) || !near(d.All[0].RMS, 0.3, 1e-12) || !near(d.All[1].Norm, 6, 1e-12) || !near(d.Layers[1][0].Norm, 9, 1e-12) || !near(d.Layers[1][0].RMS, 15, 1e-12) || d.Layers[0][0].Name != "q" {
+	if !near(d.All[0].Norm, 3, 1e-12) || !near(d.All[0].RMS, 0.3, 1e-12) || !near(d.All[1].Norm, 6, 1e-12) ||
+		!near(d.Layers[1][0].Norm, 9, 1e-12) || !near(d.Layers[1][0].RMS, 15, 1e-12) || d.Layers[0][0].Name != "q" {
 		t.Errorf("%+v", d)
 	}
 	metricIs(t, r, "norm_q", 3, 3)
@@ -218,7 +234,8 @@ func TestGradientsAreTheModels(t *testing.T) {
 	got := 0.0
 	for _, g := range d.All {
 		got += g.Norm * g.Norm
-		if g.Name == "mlp" && (!near(g.Norm, math.Sqrt(mlp), 1e-6) || !near(g.RMS, math.Sqrt(mlp/float64(count)), 1e-8)) {
+		if g.Name == "mlp" && (!near(g.Norm, math.Sqrt(mlp), 1e-6) ||
+			!near(g.RMS, math.Sqrt(mlp/float64(count)), 1e-8)) {
 			t.Errorf("%+v, want %g of %d parameters", g, math.Sqrt(mlp), count)
 		}
 	}
@@ -236,7 +253,8 @@ func TestSpreadError(t *testing.T) {
 	if got := spreadError(table, 3); !near(got, 0.05, 0.01) || got != spreadError(table, 3) {
 		t.Errorf("%g, want about 0.05", got)
 	}
-	if got := orderMeans([][]float64{{1, 0, 0, 1}, {1, 1, 1, 0}}, []int{0, 0, 3, 3}); !slices.Equal(got, []float64{1, 0.5}) {
+	if got := orderMeans([][]float64{{1, 0, 0, 1}, {1, 1, 1, 0}}, []int{0, 0, 3, 3}); !slices.Equal(got,
+		[]float64{1, 0.5}) {
 		t.Errorf("%v", got)
 	}
 	// An order that a limit cut off does not count as one of zeros, and a single order has no spread.
@@ -248,7 +266,8 @@ func TestSpreadError(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := detail[OrderDetail](t, r)
-	if !slices.Equal(d.Acc["random"], []float64{1, 0}) || d.Acc["alternating"] != nil || d.Shots != 4 || len(r.Metrics) != 1 {
+	if !slices.Equal(d.Acc["random"], []float64{1, 0}) || d.Acc["alternating"] != nil || d.Shots != 4 ||
+		len(r.Metrics) != 1 {
 		t.Errorf("%+v, %+v", d, r.Metrics)
 	}
 	metricIs(t, r, "spread_random", 1, 2)
@@ -257,7 +276,8 @@ func TestSpreadError(t *testing.T) {
 // Scores of variants by hand: means over the units of each answer, changes over the plain model's units, question by
 // question; a variant that a model lacks has no score.
 func TestVariantScores(t *testing.T) {
-	x := &variants{n: 2, list: []variant{{name: "plain"}, {name: "b"}, {name: "none"}}, label: func(v *variant) string { return "m " + v.name }}
+	x := &variants{n: 2, list: []variant{{name: "plain"}, {name: "b"}, {name: "none"}},
+		label: func(v *variant) string { return "m " + v.name }}
 	put := func(name string, value, n float64) (a eval.Answer) {
 		a.Put("m "+name, value*n, n)
 		return a
@@ -267,10 +287,12 @@ func TestVariantScores(t *testing.T) {
 		answers[i].ID = fmt.Sprint(i)
 	}
 	got := x.scores(answers)
-	if len(got) != 2 || got[0].Variant != "plain" || got[0].Change.Value != 0 || !near(got[0].Score.Value, 1.75, 1e-12) {
+	if len(got) != 2 || got[0].Variant != "plain" || got[0].Change.Value != 0 ||
+		!near(got[0].Score.Value, 1.75, 1e-12) {
 		t.Fatalf("%+v", got)
 	}
-	if b := got[1]; b.Variant != "b" || !near(b.Score.Value, 2.75, 1e-12) || !near(b.Change.Value, (10*0.5+30*2)/40, 1e-12) || b.Change.N != 2 {
+	if b := got[1]; b.Variant != "b" || !near(b.Score.Value, 2.75, 1e-12) ||
+		!near(b.Change.Value, (10*0.5+30*2)/40, 1e-12) || b.Change.N != 2 {
 		t.Errorf("%+v", b)
 	}
 	heads := detailed(t, []headLoss{{[][]float64{{1, 2}, {3, 4}}}, {[][]float64{{3, 4}, {5, 12}}}})
@@ -314,7 +336,8 @@ func TestLowbitOf(t *testing.T) {
 	for _, c := range []struct{ of, per, want string }{
 		{"logits", "usual", "{4 tensor 0 0 }"}, {"keys", "usual", "{0  4 0 row}"}, {"values", "usual", "{0  0 4 row}"},
 		{"cache", "usual", "{0  4 4 row}"}, {"both", "usual", "{4 tensor 4 4 row}"},
-		{"logits", "tensor", "{4 tensor 0 0 }"}, {"keys", "tensor", "{0  4 0 tensor}"}, {"values", "tensor", "{0  0 4 tensor}"},
+		{"logits", "tensor", "{4 tensor 0 0 }"}, {"keys", "tensor", "{0  4 0 tensor}"},
+		{"values", "tensor", "{0  0 4 tensor}"},
 		{"cache", "tensor", "{0  4 4 tensor}"}, {"both", "tensor", "{4 tensor 4 4 tensor}"},
 		{"logits", "head", "{4 head 0 0 }"}, {"keys", "head", "{0  4 0 head}"}, {"values", "head", "{0  0 4 head}"},
 		{"cache", "head", "{0  4 4 head}"}, {"both", "head", "{4 head 4 4 head}"},

@@ -14,10 +14,12 @@ import (
 
 // Gradients of every architecture by the names that its maps give, of the model's own weights.
 func TestGradientsTask(t *testing.T) {
-	for arch, r := range inside(t, "gradients", 48, map[string]string{"gradients.samples": "2", "gradients.length": "24"}) {
+	for arch, r := range inside(t, "gradients", 48,
+		map[string]string{"gradients.samples": "2", "gradients.length": "24"}) {
 		d := detail[GradientsDetail](t, r)
 		a, _ := layer.LookupArch(arch)
-		want := map[[2]int]string{{1, 1}: "q k v o norm mlp", {2, 2}: "q1 q2 k1 k2 v lambda norm o mlp", {2, 1}: "q1 q2 k v lambda o norm mlp"}[[2]int{a.Maps, a.Keys}]
+		want := map[[2]int]string{{1, 1}: "q k v o norm mlp", {2, 2}: "q1 q2 k1 k2 v lambda norm o mlp",
+			{2, 1}: "q1 q2 k v lambda o norm mlp"}[[2]int{a.Maps, a.Keys}]
 		names := map[string]bool{}
 		for _, g := range d.Layers[1] {
 			names[g.Name] = true
@@ -126,7 +128,8 @@ func TestContextTask(t *testing.T) {
 	for arch, r := range inside(t, "context_rms", 64, map[string]string{"context_rms.samples": "2"}) {
 		d := detail[ContextDetail](t, r)
 		a, _ := layer.LookupArch(arch)
-		if len(d.Layers) != 2 || len(d.Ends) != 6 || d.Norm != (a.HeadNorm != layer.HeadNormOff) || (d.Layers[0].Gain > 0) != d.Norm {
+		if len(d.Layers) != 2 || len(d.Ends) != 6 || d.Norm != (a.HeadNorm != layer.HeadNormOff) ||
+			(d.Layers[0].Gain > 0) != d.Norm {
 			t.Fatalf("%s: %+v", arch, d)
 		}
 		if d.Bound[0] != 1 || d.Bound[5] >= d.Bound[4] || d.Grid[0][0] <= 0 {

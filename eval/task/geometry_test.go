@@ -70,7 +70,8 @@ func TestSpectrumOfKnown(t *testing.T) {
 // What counts as noise is relative to the largest value: a matrix's scale does not change which values are 0.
 func TestSpectrumScale(t *testing.T) {
 	for _, scale := range []float64{1e-9, 1, 1e9} {
-		got := spectrum([][]float64{{scale, 0, 0, 0}, {0, 1e-3 * scale, 0, 0}, {0, 0, 2e-7 * scale, 0}, {0, 0, 0, 0.5e-7 * scale}})
+		got := spectrum([][]float64{{scale, 0, 0, 0}, {0, 1e-3 * scale, 0, 0}, {0, 0, 2e-7 * scale, 0},
+			{0, 0, 0, 0.5e-7 * scale}})
 		if got[2] == 0 || got[3] != 0 {
 			t.Errorf("scale %g: of %g only the last is below 1e-7 of the largest", scale, got)
 		}

@@ -68,7 +68,8 @@ func TestUnclearJudge(t *testing.T) {
 		r := answer(t, lookup(t, "hotpotqa"), opt, knows(j.Job), 512)
 		m, ok := r.Metric("judge")
 		u, _ := r.Metric("unclear")
-		if ok != (c.judged > 0) || m.N != c.judged || m.Value != c.value || u.Value != c.unclear || u.N != 3 || len(c.judge.asked) != c.asked {
+		if ok != (c.judged > 0) || m.N != c.judged || m.Value != c.value || u.Value != c.unclear || u.N != 3 ||
+			len(c.judge.asked) != c.asked {
 			t.Errorf("%s: judge %+v, unclear %+v, asked %d times", name, m, u, len(c.judge.asked))
 		}
 	}
@@ -84,7 +85,8 @@ func TestSourcesFit(t *testing.T) {
 	if n := j.Plan.Count(prompt) + j.Config["used_max_tokens"].(int); n > 400 || n < 300 {
 		t.Errorf("%d tokens with the answer, the context is 400", n)
 	}
-	if !strings.HasPrefix(prompt, "BEGIN") || !strings.Contains(prompt, "END\n\nSummary of the article") || j.Config["sources_cut"] != 1 {
+	if !strings.HasPrefix(prompt, "BEGIN") || !strings.Contains(prompt, "END\n\nSummary of the article") ||
+		j.Config["sources_cut"] != 1 {
 		t.Errorf("%q … %q, %v", prompt[:40], prompt[len(prompt)-80:], j.Config)
 	}
 }
@@ -106,13 +108,15 @@ func TestFitMiddle(t *testing.T) {
 					}
 				case !cut || !utf8.ValidString(got) || !strings.HasPrefix(text, begin) || !strings.HasSuffix(text, end):
 					t.Errorf("%d bytes of %s for %d: %q", len(text), letter, tokens, got)
-				case len(got) > max(tokens, 12) || len(got) < tokens*3/4-8 || len(begin)-len(end) > 4 || len(end)-len(begin) > 4:
+				case len(got) > max(tokens, 12) || len(got) < tokens*3/4-8 || len(begin)-len(end) > 4 ||
+					len(end)-len(begin) > 4:
 					t.Errorf("%d bytes of %s for %d: %d and %d stay", len(text), letter, tokens, len(begin), len(end))
 				}
 			}
 		}
 	}
-	if got := fitMiddle(p, "BEGIN and then a long story until THE END", 24); !strings.HasPrefix(got, "BEGIN") || !strings.HasSuffix(got, "THE END") {
+	if got := fitMiddle(p, "BEGIN and then a long story until THE END", 24); !strings.HasPrefix(got, "BEGIN") ||
+		!strings.HasSuffix(got, "THE END") {
 		t.Errorf("%q", got)
 	}
 }
@@ -122,8 +126,10 @@ func TestFitMiddle(t *testing.T) {
 func TestGroundedStandIns(t *testing.T) {
 	for _, set := range groundedSets {
 		for items, want := range map[int]int{1: 1, 39: 39, 40: 40, 100: 40} {
-			j := prepared(t, lookup(t, set.name), eval.Options{Set: map[string]string{set.name + ".items": fmt.Sprint(items)}}, 1024)
-			if len(j.IDs) != want || j.IDs[want-1] != fmt.Sprintf("%d %d", want-1, want-1) || strings.HasSuffix(j.Gold[0].Context, "\nSummary:") != set.summary {
+			j := prepared(t, lookup(t, set.name),
+				eval.Options{Set: map[string]string{set.name + ".items": fmt.Sprint(items)}}, 1024)
+			if len(j.IDs) != want || j.IDs[want-1] != fmt.Sprintf("%d %d", want-1, want-1) ||
+				strings.HasSuffix(j.Gold[0].Context, "\nSummary:") != set.summary {
 				t.Errorf("%s: %d of %d questions, %q", set.name, len(j.IDs), items, j.Gold[0].Context)
 			}
 		}
@@ -140,7 +146,8 @@ func TestGroundedStandIns(t *testing.T) {
 // Questions of several papers come in turn, and a limit cuts them.
 func TestPapers(t *testing.T) {
 	dir := t.TempDir()
-	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D1", "questions": ["a?", "b?"], "answers": ["A", "B\n"]}`,
+	writeSet(t, dir, "longqa/qasper_leval",
+		`{"id": 1, "document": "D1", "questions": ["a?", "b?"], "answers": ["A", "B\n"]}`,
 		`{"id": 2, "document": "D2", "questions": ["c?"], "answers": ["C"]}`)
 	j := prepared(t, lookup(t, "qasper"), eval.Options{Data: dir}, 400)
 	var got []string
@@ -158,12 +165,14 @@ func TestPapers(t *testing.T) {
 // By hand: a question that stands twice in a paper is asked once, and either answer is right.
 func TestTwoRightAnswers(t *testing.T) {
 	dir := t.TempDir()
-	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D", "questions": ["a?", "b?", "a?"], "answers": ["red fox", "B", "blue"]}`)
+	writeSet(t, dir, "longqa/qasper_leval",
+		`{"id": 1, "document": "D", "questions": ["a?", "b?", "a?"], "answers": ["red fox", "B", "blue"]}`)
 	j := prepared(t, lookup(t, "qasper"), eval.Options{Data: dir}, 400)
 	if len(j.IDs) != 2 {
 		t.Fatalf("%v", j.IDs)
 	}
-	for said, want := range map[string][2]float64{"The blue.": {1, 1}, "red fox": {1, 1}, "fox": {0, 2.0 / 3}, "green": {0, 0}} {
+	for said, want := range map[string][2]float64{"The blue.": {1, 1}, "red fox": {1, 1}, "fox": {0, 2.0 / 3},
+		"green": {0, 0}} {
 		got, err := j.Ask(context.Background(), &judgeStub{say: said}, []int{0})
 		if err != nil || got[0].Values["em"] != want[0] || !near(got[0].Values["f1"], want[1], 1e-12) {
 			t.Errorf("%q: %v, %v, want %v", said, got, err, want)

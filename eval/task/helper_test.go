@@ -28,9 +28,10 @@ func subject(t testing.TB, d device.Device, arch string, context int) *eval.Subj
 func onArchs(t *testing.T, context int, f func(t *testing.T, s *eval.Subject)) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
-	modeltest.EachArch(t, map[string]device.Device{"ref": ref.New(), "cpu": d}, func(t *testing.T, d device.Device, arch string) {
-		f(t, subject(t, d, arch, context))
-	})
+	modeltest.EachArch(t, map[string]device.Device{"ref": ref.New(), "cpu": d},
+		func(t *testing.T, d device.Device, arch string) {
+			f(t, subject(t, d, arch, context))
+		})
 }
 
 // plainLoss is a model's loss on a text, which nothing that was done to it before may change.

@@ -118,8 +118,10 @@ func magicCodes(prompt string) (out []string) {
 
 // Whoever reads the text by the rules is always right, in every score and at every length: the answers stand in the prompts.
 func TestHiddenIsThere(t *testing.T) {
-	for name, solve := range map[string]func(string) []string{"needle_hop": hops(2), "ruler_variables": variables, "ruler_common": commonWords, "ruler_values": magicCodes} {
-		opt := eval.Options{Seed: 3, Shots: -1, Set: map[string]string{name + ".lengths": "160,700", name + ".samples": "30"}}
+	for name, solve := range map[string]func(string) []string{"needle_hop": hops(2), "ruler_variables": variables,
+		"ruler_common": commonWords, "ruler_values": magicCodes} {
+		opt := eval.Options{Seed: 3, Shots: -1,
+			Set: map[string]string{name + ".lengths": "160,700", name + ".samples": "30"}}
 		r := answer(t, lookup(t, name), opt, &solver{solve: solve}, 2048)
 		for _, m := range hiddenScores {
 			if x, _ := r.Metric(m.Name); x.Value != 1 || x.N < 60 {
@@ -153,7 +155,8 @@ func TestHiddenIsThere(t *testing.T) {
 
 // A reader that resolves no sentence, one or two is right at as many hops and nowhere else.
 func TestHops(t *testing.T) {
-	opt := eval.Options{Seed: 3, Shots: -1, Set: map[string]string{"needle_hop.lengths": "300", "needle_hop.samples": "25"}}
+	opt := eval.Options{Seed: 3, Shots: -1,
+		Set: map[string]string{"needle_hop.lengths": "300", "needle_hop.samples": "25"}}
 	for most := range 3 {
 		d := detail[HiddenDetail](t, answer(t, lookup(t, "needle_hop"), opt, &solver{solve: hops(most)}, 2048))
 		for cell, row := range d.Scores["bound"] {
@@ -170,7 +173,8 @@ func TestHiddenScore(t *testing.T) {
 	for _, x := range []struct {
 		text        string
 		free, bound float64
-	}{{" 12, 34.", 1, 1}, {" 34 and 12 and 12", 1, 1}, {" 12, 56.", 0.5, 0.5}, {" 12, 34, 56, 78", 1, 0.5}, {" 12", 0.5, 0.5}, {"", 0, 0}, {" 12 34 99 98", 1, 0.5}, {" 123 4", 0, 0}} {
+	}{{" 12, 34.", 1, 1}, {" 34 and 12 and 12", 1, 1}, {" 12, 56.", 0.5, 0.5}, {" 12, 34, 56, 78", 1, 0.5},
+		{" 12", 0.5, 0.5}, {"", 0, 0}, {" 12 34 99 98", 1, 0.5}, {" 123 4", 0, 0}} {
 		if free, bound := c.score(x.text); free != x.free || bound != x.bound {
 			t.Errorf("%q scores %g free and %g bound, want %g and %g", x.text, free, bound, x.free, x.bound)
 		}
@@ -183,7 +187,8 @@ func TestHiddenWords(t *testing.T) {
 	for _, x := range []struct {
 		text        string
 		free, bound float64
-	}{{" bada, kilo.", 1, 1}, {" bada, mope.", 0.5, 0.5}, {" bada kilo mope", 1, 2. / 3}, {" bada kilo mope é mope", 1, 0.5}, {" bada, kilo and others", 1, 1}, {" mope é", 0, 0}, {" badakilo", 0, 0}} {
+	}{{" bada, kilo.", 1, 1}, {" bada, mope.", 0.5, 0.5}, {" bada kilo mope", 1, 2. / 3},
+		{" bada kilo mope é mope", 1, 0.5}, {" bada, kilo and others", 1, 1}, {" mope é", 0, 0}, {" badakilo", 0, 0}} {
 		if free, bound := c.score(x.text); free != x.free || !near(bound, x.bound, 1e-12) {
 			t.Errorf("%q scores %g free and %g bound, want %g and %g", x.text, free, bound, x.free, x.bound)
 		}
@@ -202,17 +207,20 @@ func TestBuried(t *testing.T) {
 				got := buried(rand.New(rand.NewPCG(1, uint64(i))), hay, bytes, "BEGIN", list, inOrder, "END?")
 				lines := strings.Split(got, "\n")
 				a, b, c := strings.Index(got, list[0]), strings.Index(got, list[1]), strings.Index(got, list[2])
-				if len(lines) != 3 || lines[0] != "BEGIN" || lines[2] != "END?" || min(a, b, c) < 0 || len(got) > max(bytes, len("BEGIN\nEND?\n")+len(strings.Join(list, " "))+1) {
+				if len(lines) != 3 || lines[0] != "BEGIN" || lines[2] != "END?" || min(a, b, c) < 0 ||
+					len(got) > max(bytes, len("BEGIN\nEND?\n")+len(strings.Join(list, " "))+1) {
 					t.Fatalf("%d bytes: %q", bytes, got)
 				}
 				if inOrder && (a > b || b > c) {
 					t.Errorf("not in order: %q", got)
 				}
-				if rest := strings.NewReplacer(list[0], "", list[1], "", list[2], "", "Some hay is here.", "", " ", "").Replace(lines[1]); rest != "" || bytes == 200 && !strings.Contains(got, "hay") {
+				if rest := strings.NewReplacer(list[0], "", list[1], "", list[2], "", "Some hay is here.", "", " ",
+					"").Replace(lines[1]); rest != "" || bytes == 200 && !strings.Contains(got, "hay") {
 					t.Errorf("%q is left of %q", rest, got)
 				}
 				if !inOrder && bytes == 200 {
-					orders[fmt.Sprint(a < b, b < c, strings.HasPrefix(lines[1], "Some"), strings.HasSuffix(lines[1], "here."))] = true
+					orders[fmt.Sprint(a < b, b < c, strings.HasPrefix(lines[1], "Some"),
+						strings.HasSuffix(lines[1], "here."))] = true
 				}
 			}
 		}
@@ -225,8 +233,10 @@ func TestBuried(t *testing.T) {
 // One choice after the other, each after the right ones before it, which are no longer offered; what is chosen counts if
 // it is one of the right ones, whichever.
 func TestHiddenChoices(t *testing.T) {
-	cases := []hiddenCase{{prompt: "P", right: []string{"d", "b"}, others: []string{"c", "e"}}, {prompt: "Q", right: []string{"z"}, others: []string{"y"}}}
-	want := []eval.Choice{{Prompt: "P", Options: []string{" b", " c", " d", " e"}}, {Prompt: "P d,", Options: []string{" b", " c", " e"}}}
+	cases := []hiddenCase{{prompt: "P", right: []string{"d", "b"}, others: []string{"c", "e"}},
+		{prompt: "Q", right: []string{"z"}, others: []string{"y"}}}
+	want := []eval.Choice{{Prompt: "P", Options: []string{" b", " c", " d", " e"}},
+		{Prompt: "P d,", Options: []string{" b", " c", " e"}}}
 	if got := cases[0].choices(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("%q, want %q", got, want)
 	}

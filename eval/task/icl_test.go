@@ -98,7 +98,8 @@ func TestICLPrompts(t *testing.T) {
 		if got := strings.Count(first.Context, "\n==\n"); got != n || len(first.Context)+len(first.Text) > 500 {
 			t.Errorf("%d shots: %d in %q", n, got, first.Context)
 		}
-		if i > 0 && !strings.HasPrefix(first.Context, strings.TrimSuffix(j.Gold[0].Context, j.Gold[0].Context[2*example:])) {
+		if i > 0 && !strings.HasPrefix(first.Context,
+			strings.TrimSuffix(j.Gold[0].Context, j.Gold[0].Context[2*example:])) {
 			t.Errorf("%d shots do not begin with those of %d", n, want[0])
 		}
 		if !strings.HasSuffix(first.Context, "\nintent:") || !strings.HasPrefix(first.Text, " class ") {
@@ -128,12 +129,14 @@ func TestICLShotsInAnyOrder(t *testing.T) {
 func TestICLRefuses(t *testing.T) {
 	opt := eval.Options{Data: iclFiles(t), Set: map[string]string{"icl.shots": "2,99"}}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 125)})
-	if _, err := opt.Prepare(context.Background(), lookup(t, "icl_banking77")); err == nil || !strings.Contains(err.Error(), "99 is asked for, there is room for 1 to 12") {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "icl_banking77")); err == nil ||
+		!strings.Contains(err.Error(), "99 is asked for, there is room for 1 to 12") {
 		t.Errorf("%v", err)
 	}
 	opt.Set = nil
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 10)})
-	if _, err := opt.Prepare(context.Background(), lookup(t, "icl_banking77")); err == nil || !strings.Contains(err.Error(), "a question and one example have") {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "icl_banking77")); err == nil ||
+		!strings.Contains(err.Error(), "a question and one example have") {
 		t.Errorf("%v", err)
 	}
 }
@@ -212,13 +215,15 @@ func TestOptionsEnd(t *testing.T) {
 // As many examples fit as the longest question and the longest label leave room for, and their numbers double from one of
 // each class: at every context, with texts of all lengths.
 func TestICLFit(t *testing.T) {
-	task := &iclTask{set: iclSet{x: "Q: ", y: "A:", between: "\n"}, labels: []string{"a", "a long label", "bc", "d", "e"},
-		test: []iclItem{{"one", "a"}, {"the longest question", "bc"}, {"four", "a"}}}
+	task := &iclTask{set: iclSet{x: "Q: ", y: "A:", between: "\n"},
+		labels: []string{"a", "a long label", "bc", "d", "e"},
+		test:   []iclItem{{"one", "a"}, {"the longest question", "bc"}, {"four", "a"}}}
 	for i := range 20 {
 		task.train = append(task.train, iclItem{strings.Repeat("x", i*7%5), task.labels[i%5]})
 	}
 	for context := range 500 {
-		p := &eval.Plan{Context: context, Count: func(s string) int { return len(s) }, Values: map[string]any{"shots": []int{0}}}
+		p := &eval.Plan{Context: context, Count: func(s string) int { return len(s) },
+			Values: map[string]any{"shots": []int{0}}}
 		room, fit := context-len("Q: the longest question\nA:"+" a long label\n"), 0
 		for _, x := range task.train {
 			if room -= len("Q: " + x.text + "\nA: " + x.label + "\n"); room < 0 {

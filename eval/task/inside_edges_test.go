@@ -45,17 +45,21 @@ func TestBothParts(t *testing.T) {
 
 // Precisions are named by their scale where it is not the usual one, or one of several; each has its row.
 func TestPrecisions(t *testing.T) {
-	for per, want := range map[string]string{"usual": "[exact keys@8 keys@4 both@8 both@4]", "head": "[exact keys/head@8 keys/head@4 both/head@8 both/head@4]"} {
-		list, rows := precisions(&eval.Plan{Values: map[string]any{"of": []string{"keys", "both"}, "per": []string{per}, "bits": []int{8, 4}}})
+	for per, want := range map[string]string{"usual": "[exact keys@8 keys@4 both@8 both@4]",
+		"head": "[exact keys/head@8 keys/head@4 both/head@8 both/head@4]"} {
+		list, rows := precisions(&eval.Plan{Values: map[string]any{"of": []string{"keys", "both"}, "per": []string{per},
+			"bits": []int{8, 4}}})
 		var names []string
 		for _, v := range list {
 			names = append(names, v.name)
 		}
-		if fmt.Sprint(names) != want || len(rows) != 4 || rows[1].Of != "keys" || rows[1].Per != per || rows[1].Bits != 4 || rows[2].Of != "both" {
+		if fmt.Sprint(names) != want || len(rows) != 4 || rows[1].Of != "keys" || rows[1].Per != per ||
+			rows[1].Bits != 4 || rows[2].Of != "both" {
 			t.Errorf("%v, want %s: %+v", names, want, rows)
 		}
 	}
-	list, _ := precisions(&eval.Plan{Values: map[string]any{"of": []string{"keys"}, "per": []string{"usual", "row"}, "bits": []int{8}}})
+	list, _ := precisions(&eval.Plan{Values: map[string]any{"of": []string{"keys"}, "per": []string{"usual", "row"},
+		"bits": []int{8}}})
 	if list[1].name != "keys/usual@8" || list[2].name != "keys/row@8" {
 		t.Errorf("%q and %q", list[1].name, list[2].name)
 	}
@@ -118,8 +122,10 @@ func TestGeometryEdges(t *testing.T) {
 		rows [][]float64
 		want []float64
 	}{
-		{[][]float64{{0, 0}, {0, 0}}, []float64{0, 0}}, {[][]float64{{3}}, []float64{3}}, {[][]float64{{3}, {4}}, []float64{5}},
-		{[][]float64{{1, 2}, {2, 4}, {3, 6}}, []float64{math.Sqrt(70), 0}}, {[][]float64{{0, 1, 0}, {0, 0, 2}}, []float64{2, 1}},
+		{[][]float64{{0, 0}, {0, 0}}, []float64{0, 0}}, {[][]float64{{3}}, []float64{3}},
+		{[][]float64{{3}, {4}}, []float64{5}},
+		{[][]float64{{1, 2}, {2, 4}, {3, 6}}, []float64{math.Sqrt(70), 0}},
+		{[][]float64{{0, 1, 0}, {0, 0, 2}}, []float64{2, 1}},
 		{[][]float64{{3, 0, 0, 0}, {0, 0, 0, 1}, {0, 2, 0, 0}, {0, 0, 0, 0}}, []float64{3, 2, 1, 0}},
 	} {
 		got := spectrum(c.rows)
@@ -133,27 +139,32 @@ func TestGeometryEdges(t *testing.T) {
 			}
 		}
 	}
-	if spectralGap([]float64{3}) != 1 || spectralGap([]float64{0, 0}) != 1 || effectiveRank([]float64{0, 0}) != 0 || collapse([][]float64{{0}, {0}}) != 0 {
-		t.Errorf("%g, %g, %g, %g", spectralGap([]float64{3}), spectralGap([]float64{0, 0}), effectiveRank([]float64{0, 0}), collapse([][]float64{{0}, {0}}))
+	if spectralGap([]float64{3}) != 1 || spectralGap([]float64{0, 0}) != 1 || effectiveRank([]float64{0, 0}) != 0 ||
+		collapse([][]float64{{0}, {0}}) != 0 {
+		t.Errorf("%g, %g, %g, %g", spectralGap([]float64{3}), spectralGap([]float64{0, 0}),
+			effectiveRank([]float64{0, 0}), collapse([][]float64{{0}, {0}}))
 	}
 	g := mapGeometry([][]float64{{100, 0, 0}, {1, 100, 0}, {0, 0, 0}}) // 1 is a hundredth; the last row has no largest
 	if g.NearZero != 0 || math.IsNaN(g.Sparsity) || g.Negative != 0 {
 		t.Errorf("%+v", g)
 	}
-	if g := mapGeometry([][]float64{{0, 0}, {0, 0}}); math.IsNaN(g.Negative + g.Sparsity + g.NearZero + g.Rank + g.Gap) {
+	if g := mapGeometry([][]float64{{0, 0}, {0, 0}}); math.IsNaN(g.Negative + g.Sparsity + g.NearZero +
+		g.Rank + g.Gap) {
 		t.Errorf("%+v", g)
 	}
 	for _, c := range []struct {
 		length, context int
 		ok              bool
-	}{{1024, 4096, true}, {1025, 4096, false}, {0, 1024, true}, {0, 1025, false}, {5000, 1024, true}, {5000, 1025, false}, {128, 1 << 20, true}} {
+	}{{1024, 4096, true}, {1025, 4096, false}, {0, 1024, true}, {0, 1025, false}, {5000, 1024, true},
+		{5000, 1025, false}, {128, 1 << 20, true}} {
 		p := &eval.Plan{Context: c.context, Values: map[string]any{"length": c.length}}
 		if err := validGeometry(p); (err == nil) != c.ok {
 			t.Errorf("length %d in a context of %d: %v", c.length, c.context, err)
 		}
 	}
 	for length, want := range map[string]int{"0": 96, "200": 96, "97": 96, "96": 96, "64": 64} {
-		j := prepared(t, lookup(t, "geometry"), eval.Options{Limit: 1, Set: map[string]string{"geometry.length": length}}, 96)
+		j := prepared(t, lookup(t, "geometry"),
+			eval.Options{Limit: 1, Set: map[string]string{"geometry.length": length}}, 96)
 		if got := sequenceLength(j.Plan); got != want {
 			t.Errorf("length %s in a context of 96 is %d", length, got)
 		}
@@ -169,7 +180,8 @@ func TestExtremesEdges(t *testing.T) {
 			t.Fatalf("%d of %d kept", len(e.top), i+1)
 		}
 	}
-	if x := e.result(); x.Top1 != 149 || x.Top2 != 149 || x.Top3 != 148 || x.Top10 != 145 || x.Top100 != 100 || math.Abs(x.Median-74.5) > 1.5 {
+	if x := e.result(); x.Top1 != 149 || x.Top2 != 149 || x.Top3 != 148 || x.Top10 != 145 || x.Top100 != 100 ||
+		math.Abs(x.Median-74.5) > 1.5 {
 		t.Errorf("%+v", x)
 	}
 	var m extremes
@@ -190,7 +202,8 @@ func TestContextGain(t *testing.T) {
 	for _, gains := range [][]float64{{5, 0}, {0, 5}, {5, 3}, {3, 5}, {2, 5, 3}} {
 		var layers []contextSums
 		for _, g := range gains {
-			layers = append(layers, contextSums{Value: 1, Sum: []float64{1}, N: []float64{1}, Least: 1, Largest: 1, Gain: g})
+			layers = append(layers, contextSums{Value: 1, Sum: []float64{1}, N: []float64{1}, Least: 1,
+				Largest: 1, Gain: g})
 		}
 		r := detailed(t, [][]contextSums{layers})
 		if err := finishContext(r, []int{2}); err != nil || !detail[ContextDetail](t, r).Norm {

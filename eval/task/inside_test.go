@@ -34,7 +34,8 @@ func inside(t *testing.T, name string, context int, set map[string]string) map[s
 
 // The metrics are the means of what the details hold.
 func TestAttentionTask(t *testing.T) {
-	for arch, r := range inside(t, "attention", 320, map[string]string{"attention.needles": "2", "attention.depths": "0,1", "attention.samples": "2"}) {
+	for arch, r := range inside(t, "attention", 320,
+		map[string]string{"attention.needles": "2", "attention.depths": "0,1", "attention.samples": "2"}) {
 		d := detail[AttentionDetail](t, r)
 		a := d.Results[0]
 		maps := 1
@@ -45,7 +46,8 @@ func TestAttentionTask(t *testing.T) {
 			t.Fatalf("%s: %+v", arch, d)
 		}
 		m, _ := r.Metric("answer")
-		if want := (a.ByDepth[0].Magnitude.Answer + a.ByDepth[1].Magnitude.Answer) / 2; !near(m.Value, want, 1e-12) || m.N != 4 {
+		if want := (a.ByDepth[0].Magnitude.Answer + a.ByDepth[1].Magnitude.Answer) / 2; !near(m.Value, want, 1e-12) ||
+			m.N != 4 {
 			t.Errorf("%s: metric %+v, detail %g", arch, m, want)
 		}
 		second, ok := r.Metric("a2_noise")
@@ -89,7 +91,8 @@ func TestOutliersTask(t *testing.T) {
 }
 
 func TestGeometryTask(t *testing.T) {
-	for arch, r := range inside(t, "geometry", 320, map[string]string{"geometry.length": "16", "geometry.samples": "2"}) {
+	for arch, r := range inside(t, "geometry", 320,
+		map[string]string{"geometry.length": "16", "geometry.samples": "2"}) {
 		d := detail[GeometryDetail](t, r)
 		a, _ := layer.LookupArch(arch)
 		if len(d.Layers) != 2 || len(d.Layers[0].Maps) != 2*a.Maps-1 {
@@ -98,7 +101,8 @@ func TestGeometryTask(t *testing.T) {
 		negative := 0.0
 		for _, l := range d.Layers {
 			last := l.Maps[len(l.Maps)-1]
-			if last.Rank < 1 || last.Rank > 16 || l.HiddenRank < 1 || l.HiddenRank > 16 || last.Gap < 0 || last.Gap > 1 || l.Collapse <= 0 || l.Collapse > 1 {
+			if last.Rank < 1 || last.Rank > 16 || l.HiddenRank < 1 || l.HiddenRank > 16 || last.Gap < 0 ||
+				last.Gap > 1 || l.Collapse <= 0 || l.Collapse > 1 {
 				t.Errorf("%s: out of range: %+v", arch, l)
 			}
 			if l.Maps[0].Negative != 0 {
@@ -122,18 +126,22 @@ func TestLowbitTask(t *testing.T) {
 		for i := 0; i < 4; i += 2 { // of logits, then of the cache
 			fine, coarse := d.Rows[i], d.Rows[i+1]
 			if !near(fine.Change.Value, 0, 1e-3) || math.Abs(coarse.Change.Value) <= math.Abs(fine.Change.Value) {
-				t.Errorf("%s: 16 bits change the loss by %g, 2 bits by %g", arch, fine.Change.Value, coarse.Change.Value)
+				t.Errorf("%s: 16 bits change the loss by %g, 2 bits by %g", arch, fine.Change.Value,
+					coarse.Change.Value)
 			}
 		}
 	}
 }
 
 func TestLowbitRefuses(t *testing.T) {
-	for set, want := range map[string]string{"task=x": "task is", "task=lowbit": "task is", "task=noise": "task is", "bits=1": "bits", "bits=0": "bits", "of=weights": "cache or both",
+	for set, want := range map[string]string{"task=x": "task is", "task=lowbit": "task is", "task=noise": "task is",
+		"bits=1": "bits", "bits=0": "bits", "of=weights": "cache or both",
 		"per=column": "per", "with=x=3": "unknown", "with=x": "KEY=VALUE", "metric=x": "metric is"} {
 		key, value, _ := strings.Cut(set, "=")
 		targets := []eval.Target{modelOf("a", subject(t, ref.New(), "diff", 320), 320)}
-		if _, err := eval.Run(t.Context(), targets, []eval.Task{*lookup(t, "lowbit")}, eval.Options{Shots: -1, Set: map[string]string{"lowbit." + key: value}}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := eval.Run(t.Context(), targets, []eval.Task{*lookup(t, "lowbit")},
+			eval.Options{Shots: -1, Set: map[string]string{"lowbit." + key: value}}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", set, err)
 		} else if in := new(eval.InputError); !errors.As(err, &in) || !in.Usage {
 			t.Errorf("%s: %v is not an error of the setting", set, err)
@@ -142,9 +150,11 @@ func TestLowbitRefuses(t *testing.T) {
 }
 
 func TestThroughputTask(t *testing.T) {
-	for arch, r := range inside(t, "throughput", 320, map[string]string{"throughput.lengths": "8,16", "throughput.tokens": "16", "throughput.reps": "2"}) {
+	for arch, r := range inside(t, "throughput", 320,
+		map[string]string{"throughput.lengths": "8,16", "throughput.tokens": "16", "throughput.reps": "2"}) {
 		d := detail[ThroughputDetail](t, r)
-		if len(d.Rows) != 2 || d.Rows[0].Batch != 2 || d.Rows[1].Forward.N != 2 || d.Rows[1].Forward.Value <= 0 || d.Rows[0].ForwardBackward.Value <= 0 {
+		if len(d.Rows) != 2 || d.Rows[0].Batch != 2 || d.Rows[1].Forward.N != 2 || d.Rows[1].Forward.Value <= 0 ||
+			d.Rows[0].ForwardBackward.Value <= 0 {
 			t.Errorf("%s: %+v", arch, d)
 		}
 	}
@@ -164,7 +174,8 @@ func TestInsideOfDiverged(t *testing.T) {
 		if name == "outliers" {
 			set = map[string]string{"outliers.tokens": "320"}
 		}
-		_, err := eval.Run(t.Context(), []eval.Target{modelOf("a", s, 320)}, []eval.Task{*lookup(t, name)}, eval.Options{Shots: -1, Set: set})
+		_, err := eval.Run(t.Context(), []eval.Target{modelOf("a", s, 320)}, []eval.Task{*lookup(t, name)},
+			eval.Options{Shots: -1, Set: set})
 		if err == nil || !strings.Contains(err.Error(), "diverged") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -13,8 +13,9 @@ import (
 // Every architecture is asked what it has: a Transformer's heads can only be knocked out. What changes nothing has no effect, what
 // changes something has one, and the model is the plain one afterwards.
 func TestInterventions(t *testing.T) {
-	set := map[string]string{"interventions.length": "180", "interventions.needles": "1", "interventions.pieces": "2", "interventions.samples": "1",
-		"interventions.ways": "lambda=1,lambda=0,second=shuffled:1,second=averaged,knockout@L1,lambda=2@L9"}
+	set := map[string]string{"interventions.length": "180", "interventions.needles": "1", "interventions.pieces": "2",
+		"interventions.samples": "1",
+		"interventions.ways":    "lambda=1,lambda=0,second=shuffled:1,second=averaged,knockout@L1,lambda=2@L9"}
 	for arch, r := range inside(t, "interventions", 240, set) {
 		d := detail[InterventionsDetail](t, r)
 		names := []string{"plain", "knockout@L1"}
@@ -31,7 +32,8 @@ func TestInterventions(t *testing.T) {
 			if nothing := i == 0 || v.Variant == "lambda=1"; nothing != (v.Change.Value == 0) {
 				t.Errorf("%s: %s changes the loss by %g", arch, v.Variant, v.Change.Value)
 			}
-			if i > 0 && (v.Variant == "lambda=1") != (d.KL[i-1].Score.Value == 0) || i > 0 && d.KL[i-1].Score.Value < 0 {
+			if i > 0 && (v.Variant == "lambda=1") != (d.KL[i-1].Score.Value == 0) || i > 0 &&
+				d.KL[i-1].Score.Value < 0 {
 				t.Errorf("%s: %s has a divergence of %g", arch, v.Variant, d.KL[i-1].Score.Value)
 			}
 		}
@@ -45,17 +47,21 @@ func TestInterventionsLeaveTheModelPlain(t *testing.T) {
 	s := subject(t, ref.New(), "diff2", 320)
 	loss := func() float64 { return plainLoss(t, s) }
 	before := loss()
-	run(t, *lookup(t, "interventions"), eval.Options{Shots: -1, Limit: 2, Set: map[string]string{"interventions.length": "160", "interventions.needles": "1"}}, modelOf("m", s, 320))
+	run(t, *lookup(t, "interventions"),
+		eval.Options{Shots: -1, Limit: 2,
+			Set: map[string]string{"interventions.length": "160", "interventions.needles": "1"}}, modelOf("m", s, 320))
 	if after := loss(); after != before {
 		t.Errorf("the loss was %g and is %g", before, after)
 	}
 }
 
 func TestInterventionsRefuse(t *testing.T) {
-	for set, want := range map[string]string{"ways=lambda=x": "factor", "ways=nonsense": "want nothing", "each=knockout@L1": "every head"} {
+	for set, want := range map[string]string{"ways=lambda=x": "factor", "ways=nonsense": "want nothing",
+		"each=knockout@L1": "every head"} {
 		key, value, _ := strings.Cut(set, "=")
 		targets := []eval.Target{modelOf("a", subject(t, ref.New(), "diff", 320), 320)}
-		_, err := eval.Run(t.Context(), targets, []eval.Task{*lookup(t, "interventions")}, eval.Options{Shots: -1, Set: map[string]string{"interventions." + key: value}})
+		_, err := eval.Run(t.Context(), targets, []eval.Task{*lookup(t, "interventions")},
+			eval.Options{Shots: -1, Set: map[string]string{"interventions." + key: value}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", set, err)
 		}

@@ -19,7 +19,8 @@ func TestLimitsOfVariants(t *testing.T) {
 	for _, c := range []struct {
 		limit, questions, texts int
 	}{{0, 5, 3}, {1, 1, 1}, {6, 1, 3}, {14, 2, 3}, {1000, 5, 3}} { // exact and six precisions
-		set := map[string]string{"lowbit.samples": "5", "lowbit.texts": "3", "lowbit.task": "piqa", "lowbit.length": "40"}
+		set := map[string]string{"lowbit.samples": "5", "lowbit.texts": "3", "lowbit.task": "piqa",
+			"lowbit.length": "40"}
 		j := prepared(t, lookup(t, "lowbit"), eval.Options{Limit: c.limit, Shots: -1, Set: set}, 256)
 		exact, kl := 0, 0
 		for _, id := range j.IDs {
@@ -35,7 +36,8 @@ func TestLimitsOfVariants(t *testing.T) {
 		}
 	}
 	for limit, want := range map[int]int{0: 4, 2: 2} { // plain and knockout@H1
-		set := map[string]string{"interventions.ways": "knockout@H1", "interventions.pieces": "4", "interventions.samples": "1", "interventions.needles": "1", "interventions.each": ""}
+		set := map[string]string{"interventions.ways": "knockout@H1", "interventions.pieces": "4",
+			"interventions.samples": "1", "interventions.needles": "1", "interventions.each": ""}
 		j := prepared(t, lookup(t, "interventions"), eval.Options{Limit: limit * 2, Shots: -1, Set: set}, 256)
 		plain := 0
 		for _, id := range j.IDs {
@@ -47,8 +49,11 @@ func TestLimitsOfVariants(t *testing.T) {
 			t.Errorf("limit %d: %d texts, want %d; %q", 2*limit, plain, want, j.IDs)
 		}
 	}
-	j := prepared(t, lookup(t, "throughput"), eval.Options{Shots: -1, Set: map[string]string{"throughput.lengths": "8,0", "throughput.reps": "2", "throughput.tokens": "100"}}, 64)
-	if want := []string{"length=8 0", "length=8 1", "length=64 0", "length=64 1"}; !slices.Equal(j.IDs, want) || j.Chunk != 2 {
+	j := prepared(t, lookup(t, "throughput"),
+		eval.Options{Shots: -1, Set: map[string]string{"throughput.lengths": "8,0", "throughput.reps": "2",
+			"throughput.tokens": "100"}}, 64)
+	if want := []string{"length=8 0", "length=8 1", "length=64 0", "length=64 1"}; !slices.Equal(j.IDs, want) ||
+		j.Chunk != 2 {
 		t.Errorf("%q", j.IDs)
 	}
 }
@@ -100,7 +105,8 @@ func TestCompressedSetsComeFirst(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if j := prepared(t, lookup(t, "piqa"), eval.Options{Data: dir}, 256); !strings.Contains(j.Gold[0].Context, "packed") {
+	if j := prepared(t, lookup(t, "piqa"), eval.Options{Data: dir},
+		256); !strings.Contains(j.Gold[0].Context, "packed") {
 		t.Errorf("%q", j.Gold[0].Context)
 	}
 }

@@ -33,7 +33,8 @@ func TestLMAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]float64{
-		"loss": 3.5, "bits_per_byte": 21 / math.Ln2 / 5, "perplexity": math.Exp(3.5), "word_perplexity": math.Exp(10.5), "byte_perplexity": math.Exp(4.2),
+		"loss": 3.5, "bits_per_byte": 21 / math.Ln2 / 5, "perplexity": math.Exp(3.5), "word_perplexity": math.Exp(10.5),
+		"byte_perplexity": math.Exp(4.2),
 	} {
 		if m, ok := r.Metric(name); !ok || !near(m.Value, want, 1e-9*want) {
 			t.Errorf("%s: %+v, want %g", name, m, want)
@@ -95,21 +96,28 @@ func TestPiecesFillTheirLength(t *testing.T) {
 
 // Tokens a b a b c | a b: the second "a b" recalls its b; b c and the new window's do not.
 func TestRecall(t *testing.T) {
-	list := []eval.TokenLoss{{ID: 1, Position: 1, Loss: 10}, {ID: 2, Position: 2, Loss: 20}, {ID: 1, Position: 3, Loss: 30}, {ID: 2, Position: 4, Loss: 40}, {ID: 3, Position: 5, Loss: 50}, {ID: 1, Position: 1, Loss: 60}, {ID: 2, Position: 2, Loss: 70}}
-	if got, want := recalled(list, nil), []bool{false, false, false, true, false, false, false}; !slices.Equal(got, want) {
+	list := []eval.TokenLoss{{ID: 1, Position: 1, Loss: 10}, {ID: 2, Position: 2, Loss: 20},
+		{ID: 1, Position: 3, Loss: 30}, {ID: 2, Position: 4, Loss: 40}, {ID: 3, Position: 5, Loss: 50},
+		{ID: 1, Position: 1, Loss: 60}, {ID: 2, Position: 2, Loss: 70}}
+	if got, want := recalled(list, nil),
+		[]bool{false, false, false, true, false, false, false}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	var a eval.Answer
 	recall(&a, list, nil)
-	if a.Values["ar_hit"] != 40 || a.Weights["ar_hit"] != 1 || a.Values["others"] != 240.0/6 || a.Weights["others"] != 6 {
+	if a.Values["ar_hit"] != 40 || a.Weights["ar_hit"] != 1 || a.Values["others"] != 240.0/6 ||
+		a.Weights["others"] != 6 {
 		t.Errorf("%+v", a)
 	}
 	if slices.Contains(recalled(list, bigrams{{1, 2}: true}), true) {
 		t.Error("a frequent pair was recalled")
 	}
 	// A last window that reaches back two tokens, over b c: it has not seen a b, but has b c.
-	list = []eval.TokenLoss{{ID: 1, Position: 1, Loss: 1}, {ID: 2, Position: 2, Loss: 1}, {ID: 3, Position: 3, Loss: 1}, {ID: 2, Position: 2, Loss: 1}, {ID: 3, Position: 3, Loss: 1}, {ID: 1, Position: 4, Loss: 1}, {ID: 2, Position: 5, Loss: 1}}
-	if got, want := recalled(list, nil), []bool{false, false, false, false, true, false, false}; !slices.Equal(got, want) {
+	list = []eval.TokenLoss{{ID: 1, Position: 1, Loss: 1}, {ID: 2, Position: 2, Loss: 1}, {ID: 3, Position: 3, Loss: 1},
+		{ID: 2, Position: 2, Loss: 1}, {ID: 3, Position: 3, Loss: 1}, {ID: 1, Position: 4, Loss: 1},
+		{ID: 2, Position: 5, Loss: 1}}
+	if got, want := recalled(list, nil),
+		[]bool{false, false, false, false, true, false, false}; !slices.Equal(got, want) {
 		t.Errorf("reaching back: %v, want %v", got, want)
 	}
 	s := &eval.Subject{Tokenizer: tokenizer.Bytes()}
@@ -207,7 +215,8 @@ func TestSetDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := filepath.Join(dir, "data")
-	if _, err := data.Build(context.Background(), set, []data.Source{src}, tokenizer.Bytes(), data.BuildOptions{HeldOut: 0.2}); err != nil {
+	if _, err := data.Build(context.Background(), set, []data.Source{src}, tokenizer.Bytes(),
+		data.BuildOptions{HeldOut: 0.2}); err != nil {
 		t.Fatal(err)
 	}
 	s := subject(t, ref.New(), "diff", 64)
@@ -231,7 +240,8 @@ func TestSetDocuments(t *testing.T) {
 			t.Errorf("%q is no document of the source", d)
 		}
 	}
-	if _, err := setDocuments(t.Context(), &eval.Plan{}, set); err == nil || !strings.Contains(err.Error(), "tokenizer") {
+	if _, err := setDocuments(t.Context(), &eval.Plan{}, set); err == nil ||
+		!strings.Contains(err.Error(), "tokenizer") {
 		t.Errorf("without a tokenizer: %v", err)
 	}
 }

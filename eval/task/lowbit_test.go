@@ -22,18 +22,25 @@ func TestLowbitIgnoresTheBatch(t *testing.T) {
 	var texts []string
 	for i := range 12 { // questions that share a beginning, and texts of many lengths
 		context := strings.Repeat("what they share ", 5) + strings.Repeat("question ", i%4)
-		reqs = append(reqs, eval.Continuation{Context: context, Text: " answer"}, eval.Continuation{Context: context, Text: " other"})
+		reqs = append(reqs, eval.Continuation{Context: context, Text: " answer"},
+			eval.Continuation{Context: context, Text: " other"})
 		texts = append(texts, strings.Repeat("a text. ", 1+i))
 	}
 	half := 0.5
 	for what, change := range map[string]func(s *eval.Subject) error{
-		"logits per tensor": few(layer.Lowbit{Logits: 4, Per: layer.PerTensor}), "logits per head": few(layer.Lowbit{Logits: 4, Per: layer.PerHead}),
-		"logits per row": few(layer.Lowbit{Logits: 4, Per: layer.PerRow}), "keys per tensor": few(layer.Lowbit{Keys: 4, CachePer: layer.PerTensor}),
-		"values per head": few(layer.Lowbit{Values: 4, CachePer: layer.PerHead}), "all per row": few(layer.Lowbit{Logits: 6, Per: layer.PerRow, Keys: 5, Values: 5}),
+		"logits per tensor": few(layer.Lowbit{Logits: 4, Per: layer.PerTensor}),
+		"logits per head":   few(layer.Lowbit{Logits: 4, Per: layer.PerHead}),
+		"logits per row":    few(layer.Lowbit{Logits: 4, Per: layer.PerRow}),
+		"keys per tensor":   few(layer.Lowbit{Keys: 4, CachePer: layer.PerTensor}),
+		"values per head":   few(layer.Lowbit{Values: 4, CachePer: layer.PerHead}),
+		"all per row":       few(layer.Lowbit{Logits: 6, Per: layer.PerRow, Keys: 5, Values: 5}),
 		"shuffled": func(s *eval.Subject) error {
 			return s.Intervene(layer.Intervention{Second: layer.SecondShuffled, Seed: 3})
 		},
-		"half λ": func(s *eval.Subject) error { return s.Intervene(layer.Intervention{Lambda: &half, Heads: []int{1}}) },
+		"half λ": func(s *eval.Subject) error {
+			return s.Intervene(layer.Intervention{Lambda: &half,
+				Heads: []int{1}})
+		},
 	} {
 		alone := map[string]float64{}
 		for _, batch := range []int{1, 3, 16} {
@@ -93,8 +100,10 @@ func values(list []eval.Answer) []string {
 func TestLowbitGenerates(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
-	reqs := []eval.Generation{{Prompt: "one", MaxTokens: 6}, {Prompt: "another prompt", MaxTokens: 5, Until: []string{"e"}}, {Prompt: "x", MaxTokens: 9}}
-	choices := []eval.Choice{{Prompt: "one", Options: []string{" a", " bc", " bd"}}, {Prompt: "some other", Options: []string{" a", " bc", " bd"}}}
+	reqs := []eval.Generation{{Prompt: "one", MaxTokens: 6},
+		{Prompt: "another prompt", MaxTokens: 5, Until: []string{"e"}}, {Prompt: "x", MaxTokens: 9}}
+	choices := []eval.Choice{{Prompt: "one", Options: []string{" a", " bc", " bd"}},
+		{Prompt: "some other", Options: []string{" a", " bc", " bd"}}}
 	var first []string
 	for _, batch := range []int{1, 3} {
 		s := subject(t, d, "diff", 64)
@@ -138,7 +147,8 @@ func TestLowbitGenerates(t *testing.T) {
 func TestBatchAndOrder(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
-	names := []string{"lm", "openbookqa", "winogrande", "needle", "icl_trec", "cb", "copa", "needle_hop", "ruler_variables", "ruler_values", "ruler_common", "noise"}
+	names := []string{"lm", "openbookqa", "winogrande", "needle", "icl_trec", "cb", "copa", "needle_hop",
+		"ruler_variables", "ruler_values", "ruler_common", "noise"}
 	var first map[string][]string
 	for k, batch := range []int{1, 3, 16} {
 		s := subject(t, d, "diff2", 480)
@@ -148,7 +158,8 @@ func TestBatchAndOrder(t *testing.T) {
 			tasks = append(tasks, *lookup(t, names[i]))
 		}
 		ev, err := eval.Run(t.Context(), []eval.Target{modelOf("m", s, 480)}, tasks,
-			eval.Options{Shots: -1, Limit: 4, Set: map[string]string{"noise.samples": "2", "noise.words": "0.2", "noise.passages": "1"}})
+			eval.Options{Shots: -1, Limit: 4,
+				Set: map[string]string{"noise.samples": "2", "noise.words": "0.2", "noise.passages": "1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +182,9 @@ func TestBatchAndOrder(t *testing.T) {
 func TestLowbitMetric(t *testing.T) {
 	for metric, want := range map[string]string{"": "acc_norm", "acc": "acc"} {
 		s := subject(t, cpu.New(cpu.Options{Threads: 2}), "diff", 400)
-		r := answer(t, lookup(t, "lowbit"), eval.Options{Shots: -1, Set: map[string]string{"lowbit.metric": metric, "lowbit.samples": "2", "lowbit.bits": "8"}}, s, 400)
+		r := answer(t, lookup(t, "lowbit"),
+			eval.Options{Shots: -1, Set: map[string]string{"lowbit.metric": metric, "lowbit.samples": "2",
+				"lowbit.bits": "8"}}, s, 400)
 		if d := detail[LowbitDetail](t, r); d.Metric != want || d.Task != "hellaswag" || !d.StandIn {
 			t.Errorf("%q: %+v", metric, d)
 		}

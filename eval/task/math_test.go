@@ -44,21 +44,34 @@ func TestSameAnswer(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"72", "72.0", true}, {"72", "73", false}, {"1,000", "1000", true}, {"$18", "18", true}, {"9 (apples)", "9", true},
+		{"72", "72.0", true}, {"72", "73", false}, {"1,000", "1000", true}, {"$18", "18", true},
+		{"9 (apples)", "9", true},
 		{"18 dollars", "18", true}, {`\frac{1}{2}`, "0.5", true}, {`\dfrac12`, "1/2", true}, {"50%", "50", true},
 		{"x=5", "5", true}, {`10-4 n`, "$-4n+10$", true}, {"b ^ { 2 } - 9 a ^ { 2 }", "(b-3a)(b+3a)", true},
 		{"b^2-9a^2", "b^2+9a^2", false}, {`2\sqrt{3}`, `\sqrt{12}`, true}, {`\sqrt{x^2}`, "x", true},
-		{"(45,2),(-10,-9)", "(45, 2), (-10, -9)", true}, {"(1,2)", "(2,1)", false}, {"[0,1)", "(0,1)", false}, {"[0, 1)", "[0,1)", true},
-		{`\text{yes}`, "Yes", true}, {"shortage", "surplus", false}, {"", "", false}, {`90^\circ`, "90", true}, {`3\pi`, "9.42477796", true},
-		{"-3", "3", false}, {"2^3^2", "512", true}, {"2x", "2", false}, {"2z+z", "3z", true}, {"a+Z", "Z+a", true}, {"z", "Z", true}, {"5 miles per hour", "5", true}, {"-2^2", "-4", true}, {"1e", "1", false}, {"((((", "1", false},
-		{"Dane", "Dean", false}, {"listen", "silent", false}, {"ab", "ba", true}, {`3\frac{1}{2}`, "3.5", true}, {`-2\tfrac14`, "-2.25", true}, {"3 1/2", "3.5", true}, {"31/2", "15.5", true},
+		{"(45,2),(-10,-9)", "(45, 2), (-10, -9)", true}, {"(1,2)", "(2,1)", false}, {"[0,1)", "(0,1)", false},
+		{"[0, 1)", "[0,1)", true},
+		{`\text{yes}`, "Yes", true}, {"shortage", "surplus", false}, {"", "", false}, {`90^\circ`, "90", true},
+		{`3\pi`, "9.42477796", true},
+		{"-3", "3", false}, {"2^3^2", "512", true}, {"2x", "2", false}, {"2z+z", "3z", true}, {"a+Z", "Z+a", true},
+		{"z", "Z", true}, {"5 miles per hour", "5", true}, {"-2^2", "-4", true}, {"1e", "1", false},
+		{"((((", "1", false},
+		{"Dane", "Dean", false}, {"listen", "silent", false}, {"ab", "ba", true}, {`3\frac{1}{2}`, "3.5", true},
+		{`-2\tfrac14`, "-2.25", true}, {"3 1/2", "3.5", true}, {"31/2", "15.5", true},
 		{`3\frac{2}{2}`, "3", true}, {`3\frac{5}{2}`, "7.5", true}, {"-3 1/2", "-3.5", true}, {"3 1/2", "1.5", false}, // only a proper fraction makes a mixed number
-		{"1000000", "1000001", false}, {"123456789", "123456788", false}, {"1000000.5", "1000000.4", true}, {"0.1+0.2", "0.3", true}, {"1/3", "0.333333", true}, {"1/3", "0.333", false},
-		{"(1,2]", "(1,2)", false}, {"(1,2)", "(1,2,3)", false}, {"1,2", "(1,2)", false}, {"(1, x+x)", "(1,2x)", true}, {"(1,(2,3))", "(1,(2,4))", false}, {"(1,234)", "1234", false},
-		{"12,345,678", "12345678", true}, {"1,23", "123", false}, {"abc", "cba", true}, {"cat", "act", false}, {"xyz+1", "1+zyx", true}, {"pixy", "yx*pi", true},
-		{"1/0", "1/0", true}, {"1/0", "2/0", false}, {`\sqrt{0-x}`, `\sqrt{0-x-x}`, false}, {"5 (m)", "5", true}, {"x = 5", "y=5", true}, {"f(x)=2x", "2x", true}, {"5 m", "5", false},
-		{"(1,)", "(1,2)", false}, {"1,(2,3)", "1,(2,2+1)", true}, {"(2,3),1", "(2,2+1),1", true}, {"(1,2),(3,4)", "(1,2),(3,5)", false}, // brackets of parts of a list
-		{"dane", "d*a*n*e", false}, {"2πrh", "2hr*pi", true}, {"sqrtab", "ba^.5", true}, {"3 5/2", "5.5", false}, {"1)", "1", false}, {`\frac{\sqrt{2}}{2}`, "0.70710678", true}, {`\frac{1}{1+\frac{1}{2}}`, "2/3", true}, {"1000000.5", "1000000", true},
+		{"1000000", "1000001", false}, {"123456789", "123456788", false}, {"1000000.5", "1000000.4", true},
+		{"0.1+0.2", "0.3", true}, {"1/3", "0.333333", true}, {"1/3", "0.333", false},
+		{"(1,2]", "(1,2)", false}, {"(1,2)", "(1,2,3)", false}, {"1,2", "(1,2)", false}, {"(1, x+x)", "(1,2x)", true},
+		{"(1,(2,3))", "(1,(2,4))", false}, {"(1,234)", "1234", false},
+		{"12,345,678", "12345678", true}, {"1,23", "123", false}, {"abc", "cba", true}, {"cat", "act", false},
+		{"xyz+1", "1+zyx", true}, {"pixy", "yx*pi", true},
+		{"1/0", "1/0", true}, {"1/0", "2/0", false}, {`\sqrt{0-x}`, `\sqrt{0-x-x}`, false}, {"5 (m)", "5", true},
+		{"x = 5", "y=5", true}, {"f(x)=2x", "2x", true}, {"5 m", "5", false},
+		{"(1,)", "(1,2)", false}, {"1,(2,3)", "1,(2,2+1)", true}, {"(2,3),1", "(2,2+1),1", true},
+		{"(1,2),(3,4)", "(1,2),(3,5)", false}, // brackets of parts of a list
+		{"dane", "d*a*n*e", false}, {"2πrh", "2hr*pi", true}, {"sqrtab", "ba^.5", true}, {"3 5/2", "5.5", false},
+		{"1)", "1", false}, {`\frac{\sqrt{2}}{2}`, "0.70710678", true}, {`\frac{1}{1+\frac{1}{2}}`, "2/3", true},
+		{"1000000.5", "1000000", true},
 	} {
 		if got := sameAnswer(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q: %v, want %v (%q, %q)", c.a, c.b, got, c.want, normalAnswer(c.a), normalAnswer(c.b))
@@ -72,8 +85,10 @@ func TestSameAnswer(t *testing.T) {
 func TestEvaluate(t *testing.T) {
 	vars := map[rune]float64{'x': 3, 'y': 5}
 	for text, want := range map[string]float64{
-		"1+2*3": 7, "(1+2)*3": 9, "2x": 6, "xy": 15, "2(x+1)": 8, "x^2y": 45, "-x^2": -9, "10/2/5": 1, "2--3": 5, "sqrt(16)": 4, "sqrt4": 2, "3 4": 34, ".5": 0.5,
-		"2^-1": 0.5, "-(-x)": 3, "+x": 3, "-+-x": 3, "x/y/x": 0.2, "2/xy": 10. / 3, "(x)(y)": 15, "x(y)2": 30, "sqrt(x)sqrt(x)": 3, "2pi": 2 * math.Pi, "pix": 3 * math.Pi, "2^2^3": 256, "1-2-3": -4, "8/2*4": 16,
+		"1+2*3": 7, "(1+2)*3": 9, "2x": 6, "xy": 15, "2(x+1)": 8, "x^2y": 45, "-x^2": -9, "10/2/5": 1, "2--3": 5,
+		"sqrt(16)": 4, "sqrt4": 2, "3 4": 34, ".5": 0.5,
+		"2^-1": 0.5, "-(-x)": 3, "+x": 3, "-+-x": 3, "x/y/x": 0.2, "2/xy": 10. / 3, "(x)(y)": 15, "x(y)2": 30,
+		"sqrt(x)sqrt(x)": 3, "2pi": 2 * math.Pi, "pix": 3 * math.Pi, "2^2^3": 256, "1-2-3": -4, "8/2*4": 16,
 	} {
 		if got, err := evaluate(text, vars); err != nil || !near(got, want, 1e-12) {
 			t.Errorf("%q: %g, %v, want %g", text, got, err, want)
@@ -89,7 +104,9 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("%q: %g, %v", long, got, err)
 		}
 	}
-	for _, bad := range []string{"", "1+", "(1", "1)", "z", "1/0", "x..2", "1..2", "*2", "2*", "x^", "()", "sqrt", "sqrt(0-1)", "2^9999", ")", "x=1", strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200), "2" + strings.Repeat("^2", 200), "1" + strings.Repeat("^1", 200)} {
+	for _, bad := range []string{"", "1+", "(1", "1)", "z", "1/0", "x..2", "1..2", "*2", "2*", "x^", "()", "sqrt",
+		"sqrt(0-1)", "2^9999", ")", "x=1", strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200), "2" +
+			strings.Repeat("^2", 200), "1" + strings.Repeat("^1", 200)} {
 		if got, err := evaluate(bad, vars); err == nil {
 			t.Errorf("%q: %g", bad, got)
 		}
@@ -113,16 +130,19 @@ func TestMathExamplesFit(t *testing.T) {
 			opt := eval.Options{Data: dir, Shots: 5, Set: map[string]string{"carp_en.max_tokens": "10"}}
 			j := prepared(t, lookup(t, "carp_en"), opt, context-less)
 			want := float64(max(n-less, 0))
-			if got := j.Config["examples_fit"]; got != want || strings.Count(j.Gold[0].Context, "Question:") != int(want)+1 {
+			if got := j.Config["examples_fit"]; got != want ||
+				strings.Count(j.Gold[0].Context, "Question:") != int(want)+1 {
 				t.Errorf("a context of %d: %v examples, want %g: %q", context-less, got, want, j.Gold[0].Context)
 			}
 		}
 	}
 	// Rows may state a problem in place of a question; no example is the question itself.
-	dir2 := setFiles(t, map[string]string{"math/carp_en_test.jsonl": strings.ReplaceAll(rows, `"question"`, `"problem"`)})
+	dir2 := setFiles(t, map[string]string{"math/carp_en_test.jsonl": strings.ReplaceAll(rows, `"question"`,
+		`"problem"`)})
 	for i, g := range prepared(t, lookup(t, "carp_en"), eval.Options{Data: dir2, Shots: 7}, 4096).Gold {
 		for k := range 8 {
-			if n := strings.Count(g.Context, fmt.Sprintf("What is %d+1?", k)); n != 1 || strings.Count(g.Context, "####") != 7 {
+			if n := strings.Count(g.Context, fmt.Sprintf("What is %d+1?", k)); n != 1 ||
+				strings.Count(g.Context, "####") != 7 {
 				t.Errorf("question %d has problem %d %d times: %q", i, k, n, g.Context)
 			}
 		}
@@ -159,7 +179,8 @@ func TestMathSets(t *testing.T) {
 		}
 		opt := eval.Options{Data: setFiles(t, files), Shots: c.shots}
 		opt.Measure([]eval.Target{modelOf("stub", &knower{}, c.context)})
-		if _, err := opt.Prepare(t.Context(), lookup(t, "mawps")); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if _, err := opt.Prepare(t.Context(), lookup(t, "mawps")); (err == nil) != (c.want == "") || err != nil &&
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 func TestMCScore(t *testing.T) {
 	q := mcItem{contexts: []string{"Q"}, endings: []string{strings.Repeat("a", 10), "bbb", strings.Repeat("c", 40)}}
 	scores := []eval.Score{{LogProb: -10}, {LogProb: -9}, {LogProb: -20}}
-	for gold, want := range []map[string]float64{{"acc": 0, "acc_norm": 0}, {"acc": 1, "acc_norm": 0}, {"acc": 0, "acc_norm": 1}} {
+	for gold, want := range []map[string]float64{{"acc": 0, "acc_norm": 0}, {"acc": 1, "acc_norm": 0},
+		{"acc": 0, "acc_norm": 1}} {
 		q.gold = gold
 		got := q.score(scores, false).Values
 		if got["acc"] != want["acc"] || got["acc_norm"] != want["acc_norm"] {
@@ -26,7 +27,8 @@ func TestMCScore(t *testing.T) {
 	}
 	for gold, want := range []float64{1, 0, 0} { // the first of equals counts
 		q := mcItem{contexts: []string{"Q"}, endings: []string{"aa", "bb", "cc"}, gold: gold}
-		if got := q.score([]eval.Score{{LogProb: -2}, {LogProb: -2}, {LogProb: -2}}, false).Values; got["acc"] != want || got["acc_norm"] != want {
+		if got := q.score([]eval.Score{{LogProb: -2}, {LogProb: -2}, {LogProb: -2}},
+			false).Values; got["acc"] != want || got["acc_norm"] != want {
 			t.Errorf("equal endings, gold %d: %v, want %g", gold, got, want)
 		}
 	}
@@ -73,8 +75,10 @@ func TestMCPrompts(t *testing.T) {
 		writeSet(t, dir, name, asked)
 	}
 	writeSet(t, dir, "mc/arc_easy_train", `{"id": "y", "query": "How?", "choices": ["so", "not"], "gold": 0}`, asked)
-	writeSet(t, dir, "mc/boolq_val", `{"id": 1, "passage": "P.", "question": "is it?", "choices": ["yes", "no"], "gold": 0}`)
-	writeSet(t, dir, "mc/winogrande_val", `{"id": 1, "sentence": "A saw B so _ ran off.", "options": ["A", "B"], "gold": 1}`)
+	writeSet(t, dir, "mc/boolq_val",
+		`{"id": 1, "passage": "P.", "question": "is it?", "choices": ["yes", "no"], "gold": 0}`)
+	writeSet(t, dir, "mc/winogrande_val",
+		`{"id": 1, "sentence": "A saw B so _ ran off.", "options": ["A", "B"], "gold": 1}`)
 	writeSet(t, dir, "mc/lambada_openai_test", `{"context": "He said", "continuation": " word"}`)
 	for _, c := range []struct {
 		task  string
@@ -82,7 +86,8 @@ func TestMCPrompts(t *testing.T) {
 		want  eval.Continuation
 	}{
 		{"arc_easy", 0, eval.Continuation{Context: "Question: Why?\nAnswer:", Text: " b c"}},
-		{"arc_easy", 1, eval.Continuation{Context: "Question: How?\nAnswer: so\n\nQuestion: Why?\nAnswer:", Text: " b c"}},
+		{"arc_easy", 1, eval.Continuation{Context: "Question: How?\nAnswer: so\n\nQuestion: Why?\nAnswer:",
+			Text: " b c"}},
 		{"piqa", 0, eval.Continuation{Context: "Question: Why?\nAnswer:", Text: " b c"}},
 		{"hellaswag", 0, eval.Continuation{Context: "Why?", Text: " b c"}},
 		{"openbookqa", 0, eval.Continuation{Context: "Why?", Text: " b c"}},
@@ -104,7 +109,8 @@ func TestLimitLeavesExamples(t *testing.T) {
 		`{"id": "z", "query": "Who?", "choices": ["a", "b"], "gold": 1}`)
 	var train []string
 	for i := range 7 {
-		train = append(train, fmt.Sprintf(`{"id": "t%d", "query": "How %d?", "choices": ["so", "not"], "gold": 0}`, i, i))
+		train = append(train, fmt.Sprintf(`{"id": "t%d", "query": "How %d?", "choices": ["so", "not"], "gold": 0}`, i,
+			i))
 	}
 	writeSet(t, dir, "mc/arc_easy_train", train...)
 	j := prepared(t, lookup(t, "arc_easy"), eval.Options{Data: dir, Shots: 6, Limit: 1}, 1024)
@@ -161,31 +167,57 @@ func TestBadData(t *testing.T) {
 		rows map[string][]string
 		want string
 	}{
-		"missing":         {"piqa", nil, "has no mc/piqa_val (looked for piqa_val.jsonl.zst, piqa_val.jsonl.gz, piqa_val.jsonl)"},
-		"empty":           {"piqa", map[string][]string{"mc/piqa_val": {""}}, "the set is empty"},
-		"no json":         {"piqa", map[string][]string{"mc/piqa_val": {ok, "", "{"}}, "piqa_val.jsonl: line 3: unexpected end"},
-		"no query":        {"piqa", map[string][]string{"mc/piqa_val": {`{"choices": ["a", "b"], "gold": 1}`}}, `line 1: field "query" is missing or empty`},
-		"one choice":      {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a"], "gold": 0}`}}, `field "choices" has 1 entries, want 2 or more`},
-		"gold below":      {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": -1}`}}, `field "gold" is missing or outside 0 to 1`},
-		"blank choice":    {"piqa", map[string][]string{"mc/piqa_val": {ok, `{"query": "q", "choices": ["a", "b", " "], "gold": 1}`}}, `line 2: field "choices": entry 2 is empty`},
-		"two blanks":      {"winogrande", map[string][]string{"mc/winogrande_val": {`{"sentence": "_ s _", "options": ["a", "b"], "gold": 0}`}}, `has 2 blanks "_", want one`},
-		"no passage":      {"boolq", map[string][]string{"mc/boolq_val": {`{"question": "q", "choices": ["a", "b"], "gold": 0}`}}, `field "passage" is missing`},
-		"no last word":    {"lambada_openai", map[string][]string{"mc/lambada_openai_test": {`{"context": "c"}`}}, `field "continuation" is missing`},
-		"label outside":   {"hellaswag", map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "endings": ["a", "b"], "label": "2"}`}}, `field "label" is missing or outside 0 to 1`},
-		"no first half":   {"hellaswag", map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "endings": ["a", "b"], "label": 1}`}}, `field "ctx_a" is missing`},
-		"no endings":      {"hellaswag", map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "label": 1}`}}, `field "endings" has 0 entries`},
-		"no class":        {"icl_trec_fine", map[string][]string{"icl/trec_train": {`{"text": "t", "label": "l", "label_fine": "f"}`, `{"text": "t", "label": "l"}`}, "icl/trec_test": {`{"text": "u", "label": "l"}`}}, `icl/trec_train: row 2: field "label_fine" is missing`},
-		"no questions":    {"qasper", map[string][]string{"longqa/qasper_leval": {`{"document": "d", "questions": [], "answers": []}`}}, `have 0 and 0 entries`},
-		"no document":     {"qasper", map[string][]string{"longqa/qasper_leval": {`{"questions": ["q"], "answers": ["a"]}`}}, `field "document" is missing`},
-		"no summary":      {"elife", map[string][]string{"longqa/elife_digest_summ": {`{"document": "d"}`}}, `field "summary" is missing`},
-		"gold outside":    {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": 2}`}}, `field "gold" is missing or outside 0 to 1`},
-		"gold missing":    {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"]}`}}, `field "gold" is missing`},
-		"wrong type":      {"piqa", map[string][]string{"mc/piqa_val": {`{"query": 3}`}}, "line 1: field \"query\": want a string, found a number"},
-		"no blank":        {"winogrande", map[string][]string{"mc/winogrande_val": {`{"sentence": "s", "options": ["a", "b"], "gold": 0}`}}, `has 0 blanks "_", want one`},
-		"one class":       {"icl_banking77", map[string][]string{"icl/banking77_train": {`{"text": "t", "label": "l"}`}, "icl/banking77_test": {`{"text": "u", "label": "l"}`}}, "one class only"},
-		"no label":        {"icl_banking77", map[string][]string{"icl/banking77_train": {`{"text": "t"}`}}, `field "label" is missing`},
-		"no answer":       {"svamp", map[string][]string{"math/svamp_test": {`{"question": "q"}`}}, `field "answer" is missing`},
-		"no contexts":     {"hotpotqa", map[string][]string{"longqa/hotpotqa_dev_subset": {`{"question": "q", "answer": "a"}`}}, `field "contexts" is missing`},
+		"missing": {"piqa", nil,
+			"has no mc/piqa_val (looked for piqa_val.jsonl.zst, piqa_val.jsonl.gz, piqa_val.jsonl)"},
+		"empty": {"piqa", map[string][]string{"mc/piqa_val": {""}}, "the set is empty"},
+		"no json": {"piqa", map[string][]string{"mc/piqa_val": {ok, "", "{"}},
+			"piqa_val.jsonl: line 3: unexpected end"},
+		"no query": {"piqa", map[string][]string{"mc/piqa_val": {`{"choices": ["a", "b"], "gold": 1}`}},
+			`line 1: field "query" is missing or empty`},
+		"one choice": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a"], "gold": 0}`}},
+			`field "choices" has 1 entries, want 2 or more`},
+		"gold below": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": -1}`}}, `field "gold" is missing or outside 0 to 1`},
+		"blank choice": {"piqa", map[string][]string{"mc/piqa_val": {ok,
+			`{"query": "q", "choices": ["a", "b", " "], "gold": 1}`}}, `line 2: field "choices": entry 2 is empty`},
+		"two blanks": {"winogrande",
+			map[string][]string{"mc/winogrande_val": {`{"sentence": "_ s _", "options": ["a", "b"], "gold": 0}`}},
+			`has 2 blanks "_", want one`},
+		"no passage": {"boolq", map[string][]string{"mc/boolq_val": {`{"question": "q", "choices": ["a", "b"], "gold": 0}`}}, `field "passage" is missing`},
+		"no last word": {"lambada_openai", map[string][]string{"mc/lambada_openai_test": {`{"context": "c"}`}},
+			`field "continuation" is missing`},
+		"label outside": {"hellaswag", map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "endings": ["a", "b"], "label": "2"}`}}, `field "label" is missing or outside 0 to 1`},
+		"no first half": {"hellaswag",
+			map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "endings": ["a", "b"], "label": 1}`}},
+			`field "ctx_a" is missing`},
+		"no endings": {"hellaswag",
+			map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "label": 1}`}},
+			`field "endings" has 0 entries`},
+		"no class": {"icl_trec_fine",
+			map[string][]string{"icl/trec_train": {`{"text": "t", "label": "l", "label_fine": "f"}`,
+				`{"text": "t", "label": "l"}`}, "icl/trec_test": {`{"text": "u", "label": "l"}`}},
+			`icl/trec_train: row 2: field "label_fine" is missing`},
+		"no questions": {"qasper", map[string][]string{"longqa/qasper_leval": {`{"document": "d", "questions": [], "answers": []}`}}, `have 0 and 0 entries`},
+		"no document":  {"qasper", map[string][]string{"longqa/qasper_leval": {`{"questions": ["q"], "answers": ["a"]}`}}, `field "document" is missing`},
+		"no summary": {"elife", map[string][]string{"longqa/elife_digest_summ": {`{"document": "d"}`}},
+			`field "summary" is missing`},
+		"gold outside": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": 2}`}}, `field "gold" is missing or outside 0 to 1`},
+		"gold missing": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"]}`}},
+			`field "gold" is missing`},
+		"wrong type": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": 3}`}},
+			"line 1: field \"query\": want a string, found a number"},
+		"no blank": {"winogrande",
+			map[string][]string{"mc/winogrande_val": {`{"sentence": "s", "options": ["a", "b"], "gold": 0}`}},
+			`has 0 blanks "_", want one`},
+		"one class": {"icl_banking77",
+			map[string][]string{"icl/banking77_train": {`{"text": "t", "label": "l"}`},
+				"icl/banking77_test": {`{"text": "u", "label": "l"}`}}, "one class only"},
+		"no label": {"icl_banking77", map[string][]string{"icl/banking77_train": {`{"text": "t"}`}},
+			`field "label" is missing`},
+		"no answer": {"svamp", map[string][]string{"math/svamp_test": {`{"question": "q"}`}},
+			`field "answer" is missing`},
+		"no contexts": {"hotpotqa",
+			map[string][]string{"longqa/hotpotqa_dev_subset": {`{"question": "q", "answer": "a"}`}},
+			`field "contexts" is missing`},
 		"unequal lists":   {"qasper", map[string][]string{"longqa/qasper_leval": {`{"document": "d", "questions": ["q"], "answers": []}`}}, `have 1 and 0 entries`},
 		"no held-out":     {"lm", nil, "has no lm/valid"},
 		"text is missing": {"lm", map[string][]string{"lm/valid": {`{"txt": "t"}`}}, `no field "text"`},
@@ -196,8 +228,10 @@ func TestBadData(t *testing.T) {
 				writeSet(t, dir, file, rows...)
 			}
 			var lm knower
-			_, err := eval.Run(context.Background(), []eval.Target{modelOf("m", &lm, 512)}, []eval.Task{*lookup(t, c.task)}, eval.Options{Data: dir})
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), c.task+": ") || lm.calls > 0 {
+			_, err := eval.Run(context.Background(), []eval.Target{modelOf("m", &lm, 512)},
+				[]eval.Task{*lookup(t, c.task)}, eval.Options{Data: dir})
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), c.task+": ") ||
+				lm.calls > 0 {
 				t.Errorf("%v after %d calls, want %q", err, lm.calls, c.want)
 			}
 		})
@@ -206,14 +240,17 @@ func TestBadData(t *testing.T) {
 
 func TestTooManyShots(t *testing.T) {
 	dir := t.TempDir()
-	writeSet(t, dir, "mc/hellaswag_val", `{"query": "q", "choices": ["a", "b"], "gold": 1}`, `{"query": "r", "choices": ["a", "b"], "gold": 1}`)
+	writeSet(t, dir, "mc/hellaswag_val", `{"query": "q", "choices": ["a", "b"], "gold": 1}`,
+		`{"query": "r", "choices": ["a", "b"], "gold": 1}`)
 	opt := eval.Options{Data: dir, Shots: 2}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 99)})
-	if _, err := opt.Prepare(context.Background(), lookup(t, "hellaswag")); err == nil || !strings.Contains(err.Error(), "2 examples are asked for, the set has 2") {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "hellaswag")); err == nil ||
+		!strings.Contains(err.Error(), "2 examples are asked for, the set has 2") {
 		t.Errorf("%v", err)
 	}
 	good := `{"query": "q", "choices": ["a", "b"], "gold": 1}`
-	for file, want := range map[string]string{"mc/piqa_val": "piqa_val.jsonl: line 2", "mc/piqa_train": "piqa_train.jsonl: line 2"} { // a bad file is named, whatever the other is
+	for file, want := range map[string]string{"mc/piqa_val": "piqa_val.jsonl: line 2",
+		"mc/piqa_train": "piqa_train.jsonl: line 2"} { // a bad file is named, whatever the other is
 		writeSet(t, dir, "mc/piqa_val", good)
 		writeSet(t, dir, "mc/piqa_train", good, good, good)
 		writeSet(t, dir, file, good, "{")
@@ -225,9 +262,11 @@ func TestTooManyShots(t *testing.T) {
 
 func TestShotsExcludeTheQuestion(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 1))
-	pool := []mcItem{{contexts: []string{"a"}, endings: []string{"1"}}, {contexts: []string{"b"}, endings: []string{"2"}}, {contexts: []string{"c"}, endings: []string{"3"}}}
+	pool := []mcItem{{contexts: []string{"a"}, endings: []string{"1"}},
+		{contexts: []string{"b"}, endings: []string{"2"}}, {contexts: []string{"c"}, endings: []string{"3"}}}
 	for range 20 {
-		if text := shotsText(g.Perm(len(pool)), pool, &pool[1], 2); strings.Contains(text, "b 2") || !strings.HasSuffix(text, "\n\n") || strings.Count(text, "\n\n") != 2 {
+		if text := shotsText(g.Perm(len(pool)), pool, &pool[1], 2); strings.Contains(text, "b 2") ||
+			!strings.HasSuffix(text, "\n\n") || strings.Count(text, "\n\n") != 2 {
 			t.Fatalf("%q", text)
 		}
 	}
@@ -256,10 +295,12 @@ func TestHellaSwagOriginal(t *testing.T) {
 	if m := lookup(t, "hellaswag").Measures[0].Name; m != "acc_norm" {
 		t.Errorf("the headline is %s", m)
 	}
-	writeSet(t, dir, "mc/hellaswag_val", `{"activity_label": "Roof", "ctx_a": "A.", "ctx_b": "he", "endings": ["a", "b"], "label": "x"}`)
+	writeSet(t, dir, "mc/hellaswag_val",
+		`{"activity_label": "Roof", "ctx_a": "A.", "ctx_b": "he", "endings": ["a", "b"], "label": "x"}`)
 	opt := eval.Options{Data: dir}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 99)})
-	if _, err := opt.Prepare(context.Background(), lookup(t, "hellaswag")); err == nil || !strings.Contains(err.Error(), `line 1: field "label" is x`) {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "hellaswag")); err == nil ||
+		!strings.Contains(err.Error(), `line 1: field "label" is x`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -267,7 +308,8 @@ func TestHellaSwagOriginal(t *testing.T) {
 // The chance level is the mean of one over the number of choices of each question.
 func TestMCChance(t *testing.T) {
 	dir := t.TempDir()
-	writeSet(t, dir, "mc/arc_easy_test", `{"id": 1, "query": "q", "choices": ["a", "b"], "gold": 1}`, `{"id": 2, "query": "r", "choices": ["a", "b", "c", "d"], "gold": 1}`)
+	writeSet(t, dir, "mc/arc_easy_test", `{"id": 1, "query": "q", "choices": ["a", "b"], "gold": 1}`,
+		`{"id": 2, "query": "r", "choices": ["a", "b", "c", "d"], "gold": 1}`)
 	j := prepared(t, lookup(t, "arc_easy"), eval.Options{Data: dir}, 256)
 	if got := j.Floors["acc"]["chance"]; got != (0.5+0.25)/2 {
 		t.Errorf("chance %g, want 0.375", got)

@@ -19,7 +19,8 @@ var scores = []string{"bound", "constrained", "free"}
 func TestFreeHits(t *testing.T) {
 	two := data.Needle{Answers: []string{"4821", "33"}}
 	for out, want := range map[string]float64{
-		"": 0, " 4821.": 0.5, " 4821 and 33.": 1, "33, 4821": 1, "48210 and 133": 0, "4 821 and 3 3": 0, "x4821y": 0.5, "4821 4821 4821": 0.5, "the number is 33": 0.5,
+		"": 0, " 4821.": 0.5, " 4821 and 33.": 1, "33, 4821": 1, "48210 and 133": 0, "4 821 and 3 3": 0, "x4821y": 0.5,
+		"4821 4821 4821": 0.5, "the number is 33": 0.5,
 	} {
 		if got := freeHits(two, out); got != want {
 			t.Errorf("%q: %g, want %g", out, got, want)
@@ -29,7 +30,8 @@ func TestFreeHits(t *testing.T) {
 
 // A number counts for the key it is given for. The prompt ends with the first key.
 func TestBoundHits(t *testing.T) {
-	c := data.Needle{Cities: []string{"Oslo", "Lima"}, Answers: []string{"48", "33"}, OtherCities: []string{"Rome"}, OtherNumbers: []string{"71"}}
+	c := data.Needle{Cities: []string{"Oslo", "Lima"}, Answers: []string{"48", "33"}, OtherCities: []string{"Rome"},
+		OtherNumbers: []string{"71"}}
 	for out, want := range map[string]float64{
 		" 48. The magic code is Lima 33.":                            1,
 		" 33. The magic code is Lima 48.":                            0, // swapped
@@ -81,7 +83,8 @@ func (w *writer) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]str
 		}
 		var asked []string
 		question = question[strings.LastIndex(question[:strings.LastIndex(question, "?")], "with")+5:]
-		for _, word := range strings.FieldsFunc(question[:strings.Index(question, "?")], func(r rune) bool { return r == ' ' || r == ',' }) {
+		for _, word := range strings.FieldsFunc(question[:strings.Index(question, "?")],
+			func(r rune) bool { return r == ' ' || r == ',' }) {
 			if word != "and" {
 				asked = append(asked, word)
 			}
@@ -138,7 +141,8 @@ func TestNeedleFloors(t *testing.T) {
 		return out
 	}}
 	opt := eval.Options{Seed: 4, Set: map[string]string{"needle.samples": "120"}}
-	got := run(t, *lookup(t, "needle"), opt, modelOf("right", right, 400), modelOf("all", all, 400), modelOf("copier", copier, 400), modelOf("two", two, 400))
+	got := run(t, *lookup(t, "needle"), opt, modelOf("right", right, 400), modelOf("all", all, 400),
+		modelOf("copier", copier, 400), modelOf("two", two, 400))
 	value := func(model, score string) (float64, float64, float64) {
 		m, _ := got[model].Metric(score)
 		return m.Value, 4 * m.StdErr, m.Floors["copy"]
@@ -151,7 +155,8 @@ func TestNeedleFloors(t *testing.T) {
 	if v, _, _ := value("all", "free"); v != 1 {
 		t.Errorf("all numbers named: free %g", v)
 	}
-	for model, list := range map[string][]string{"all": {"bound", "constrained"}, "copier": {"bound", "constrained"}, "two": {"bound", "free"}} {
+	for model, list := range map[string][]string{"all": {"bound", "constrained"}, "copier": {"bound", "constrained"},
+		"two": {"bound", "free"}} {
 		for _, score := range list {
 			if v, err, floor := value(model, score); !near(v, floor, err) {
 				t.Errorf("%s: %s is %.3f, the floor %.3f", model, score, v, floor)
@@ -201,7 +206,8 @@ func TestNeedleDepths(t *testing.T) {
 
 func TestNeedleGrid(t *testing.T) {
 	half := &halfReader{}
-	set := map[string]string{"needle.lengths": "160,320", "needle.needles": "1", "needle.queries": "1", "needle.depths": "0,0.25,0.9,1"}
+	set := map[string]string{"needle.lengths": "160,320", "needle.needles": "1", "needle.queries": "1",
+		"needle.depths": "0,0.25,0.9,1"}
 	r := run(t, *lookup(t, "needle"), eval.Options{Seed: 3, Shots: -1, Set: set}, modelOf("half", half, 320))["half"]
 	g := detail[NeedleGrid](t, r)
 	for d, row := range g.Cells["bound"] {
@@ -240,7 +246,8 @@ func (h *halfReader) GenerateUntil(_ context.Context, reqs []eval.Generation) ([
 
 // A limit counts the task's samples, over all lengths and depths.
 func TestNeedleLimit(t *testing.T) {
-	j := prepared(t, lookup(t, "needle"), eval.Options{Limit: 7, Set: map[string]string{"needle.lengths": "300,512"}}, 512)
+	j := prepared(t, lookup(t, "needle"), eval.Options{Limit: 7, Set: map[string]string{"needle.lengths": "300,512"}},
+		512)
 	if len(j.IDs) != 7 {
 		t.Errorf("%d samples: %v", len(j.IDs), j.IDs)
 	}
@@ -263,11 +270,14 @@ func TestNeedleWithModel(t *testing.T) {
 func TestNeedleRefuses(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.txt")
 	for set, want := range map[string]string{
-		"needle.needles=0": "needles", "needle.queries=5": "queries", "needle.depths=1.5": "depths", "needle.lengths=900": "context", "needle.digits=0": "digits",
-		"needle.lengths=60": "room", "needle.samples=0": "samples", "needle.wording=x": "wording", "needle.haystack=" + empty: "haystack",
+		"needle.needles=0": "needles", "needle.queries=5": "queries", "needle.depths=1.5": "depths",
+		"needle.lengths=900": "context", "needle.digits=0": "digits",
+		"needle.lengths=60": "room", "needle.samples=0": "samples", "needle.wording=x": "wording", "needle.haystack=" +
+			empty: "haystack",
 	} {
 		key, value, _ := strings.Cut(set, "=")
-		_, err := eval.Run(context.Background(), []eval.Target{modelOf("a", &knower{}, 320)}, []eval.Task{*lookup(t, "needle")}, eval.Options{Set: map[string]string{key: value}})
+		_, err := eval.Run(context.Background(), []eval.Target{modelOf("a", &knower{}, 320)},
+			[]eval.Task{*lookup(t, "needle")}, eval.Options{Set: map[string]string{key: value}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", set, err)
 		}

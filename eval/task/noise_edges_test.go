@@ -28,7 +28,8 @@ func TestPassagesArePut(t *testing.T) {
 				parts := strings.Split(strings.TrimSuffix(got, question), "\n\n")
 				places[slices.Index(parts, body)] = true
 				sorted := slices.Sorted(slices.Values(parts))
-				if len(parts) != n+1 || !strings.HasSuffix(got, question) || len(slices.Compact(sorted)) != n+1 || slices.Index(parts, body) < 0 {
+				if len(parts) != n+1 || !strings.HasSuffix(got, question) || len(slices.Compact(sorted)) != n+1 ||
+					slices.Index(parts, body) < 0 {
 					t.Fatalf("%d %s: %q", n, kind.name, got)
 				}
 				alone := x.put(question[2:], &kind, item, n)
@@ -60,13 +61,15 @@ func TestPassagesArePut(t *testing.T) {
 // Where a question and a prompt's last line begin, what words and gaps a text has, and which question a prompt is about.
 func TestPartsOfPrompts(t *testing.T) {
 	for prompt, want := range map[string][2]int{ // the question; the last line, or word
-		"Question: a\nAnswer:": {0, 12}, "\nQuestion: a": {1, 1}, "\nlast line": {1, 1}, "one line": {0, 4}, "single": {0, 0}, "a\nb c\n \n": {2, 2}, "": {0, 0}, "T\n\nQuestion: a\nAnswer:": {3, 15},
+		"Question: a\nAnswer:": {0, 12}, "\nQuestion: a": {1, 1}, "\nlast line": {1, 1}, "one line": {0, 4},
+		"single": {0, 0}, "a\nb c\n \n": {2, 2}, "": {0, 0}, "T\n\nQuestion: a\nAnswer:": {3, 15},
 	} {
 		if q, last := passagesEnd(prompt), asking(prompt); q != want[0] || last != want[1] {
 			t.Errorf("%q: %d and %d, want %v", prompt, q, last, want)
 		}
 	}
-	for text, want := range map[string]string{"": "[] [\"\"]", "a": `["a"] ["" ""]`, "é  b\n": `["é" "b"] ["" "  " "\n"]`, "\u00a0a b": `["a" "b"] ["\u00a0" " " ""]`} {
+	for text, want := range map[string]string{"": "[] [\"\"]", "a": `["a"] ["" ""]`,
+		"é  b\n": `["é" "b"] ["" "  " "\n"]`, "\u00a0a b": `["a" "b"] ["\u00a0" " " ""]`} {
 		words, gaps := wordsOf(text)
 		if got := fmt.Sprintf("%q %q", words, gaps); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
@@ -75,7 +78,8 @@ func TestPartsOfPrompts(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "x", 0}, {"ab", "abc", 2}, {"abc", "ab", 2}, {"abc", "abc", 3}, {"axc", "abc", 1}, {"x", "y", 0}} {
+	}{{"", "", 0}, {"", "x", 0}, {"ab", "abc", 2}, {"abc", "ab", 2}, {"abc", "abc", 3}, {"axc", "abc", 1},
+		{"x", "y", 0}} {
 		if got := common(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q have %d bytes in common, want %d", c.a, c.b, got, c.want)
 		}
@@ -86,7 +90,8 @@ func TestPartsOfPrompts(t *testing.T) {
 		which  []int
 		prompt string
 		want   int
-	}{{[]int{0, 1, 2, 3}, "abc more", 0}, {[]int{0, 1, 2, 3}, "abd", 1}, {[]int{0, 2, 3}, "abd", 2}, {[]int{3, 0}, "ab", 0}, {[]int{2, 3}, "xy", 3}, {[]int{2, 3}, "nothing", 2}} {
+	}{{[]int{0, 1, 2, 3}, "abc more", 0}, {[]int{0, 1, 2, 3}, "abd", 1}, {[]int{0, 2, 3}, "abd", 2},
+		{[]int{3, 0}, "ab", 0}, {[]int{2, 3}, "xy", 3}, {[]int{2, 3}, "nothing", 2}} {
 		y.which = c.which
 		if got := y.item(c.prompt); got != c.want {
 			t.Errorf("%q is question %d of %v, want %d", c.prompt, got, c.which, c.want)
@@ -99,7 +104,8 @@ func TestPartsOfPrompts(t *testing.T) {
 func TestWrongNumbers(t *testing.T) {
 	x := &noisePassages{seed: 5}
 	for i := range 120 {
-		x.gold = append(x.gold, eval.Continuation{Text: " " + strings.Repeat("7", 1+i%4)}, eval.Continuation{Text: " words"})
+		x.gold = append(x.gold, eval.Continuation{Text: " " + strings.Repeat("7", 1+i%4)},
+			eval.Continuation{Text: " words"})
 	}
 	begins := [5]map[byte]bool{{}, {}, {}, {}, {}}
 	for i, g := range x.gold {
@@ -114,7 +120,9 @@ func TestWrongNumbers(t *testing.T) {
 	if !begins[1]['0'] || len(begins[1]) < 7 || begins[3]['0'] || len(begins[3]) < 7 {
 		t.Errorf("numbers begin with %v and %v", begins[1], begins[3])
 	}
-	for _, c := range [][3]string{{"10 is the code. It is.\nQuestion: q", " 10.", "99 is the code."}, {"Say 10 and 20. Or 10.\nQuestion: q", " 10 and 20.", "Say 99 and 20."}, {"Red is it. So red?\nQuestion: q", " Red.", "99 is it."}} {
+	for _, c := range [][3]string{{"10 is the code. It is.\nQuestion: q", " 10.", "99 is the code."},
+		{"Say 10 and 20. Or 10.\nQuestion: q", " 10 and 20.", "Say 99 and 20."},
+		{"Red is it. So red?\nQuestion: q", " Red.", "99 is it."}} {
 		x.gold = []eval.Continuation{{Context: c[0], Text: c[1]}}
 		if got := contradictingPassage(x, 0, 0, "99"); got != denials[0]+c[2] {
 			t.Errorf("%q: %q, want %q", c[0], got, c[2])
@@ -125,7 +133,8 @@ func TestWrongNumbers(t *testing.T) {
 // What settings make of the noise: number of questions, examples, room for the largest dose of any kind, bytes of a passage.
 func TestNoisePlan(t *testing.T) {
 	with := func(context, shots int, set ...string) (*eval.Prepared, error) {
-		opt := eval.Options{Shots: shots, Set: map[string]string{"noise.task": "piqa", "noise.kinds": "typos,adversarial"}}
+		opt := eval.Options{Shots: shots,
+			Set: map[string]string{"noise.task": "piqa", "noise.kinds": "typos,adversarial"}}
 		for _, s := range set {
 			key, value, _ := strings.Cut(s, "=")
 			opt.Set["noise."+key] = value
@@ -146,18 +155,22 @@ func TestNoisePlan(t *testing.T) {
 		}
 	}
 	for shots, want := range map[int]int{-1: 0, 0: 0, 2: 2} {
-		if j := good(1024, shots, "samples=2"); j.Config["inner_shots"] != want || strings.Count(j.Gold[0].Context, "\n\n") != want {
+		if j := good(1024, shots, "samples=2"); j.Config["inner_shots"] != want ||
+			strings.Count(j.Gold[0].Context, "\n\n") != want {
 			t.Errorf("%d examples: %v, %q", shots, j.Config, j.Gold[0].Context)
 		}
 	}
 	room := func(kinds string) int {
 		return 1024 - good(1024, 0, "kinds="+kinds, "words=0.01,0.4", "passages=1").Config["inner_context"].(int)
 	}
-	if a, b := room("typos"), room("adversarial"); a != 1024*4/10/4 || b < 8 || b > 20 || room("typos,adversarial") != a || room("adversarial,typos") != a {
-		t.Errorf("room for %d and %d tokens, together %d and %d", a, b, room("typos,adversarial"), room("adversarial,typos"))
+	if a, b := room("typos"), room("adversarial"); a != 1024*4/10/4 || b < 8 || b > 20 ||
+		room("typos,adversarial") != a || room("adversarial,typos") != a {
+		t.Errorf("room for %d and %d tokens, together %d and %d", a, b, room("typos,adversarial"),
+			room("adversarial,typos"))
 	}
 	for context, least := range map[int][2]int{16: {40, 40}, 256: {41, 399}, 1 << 16: {400, 400}} {
-		p := &eval.Plan{Context: context, Count: func(s string) int { return (len(s) + 3) / 4 }, Values: map[string]any{"bytes": 0}}
+		p := &eval.Plan{Context: context, Count: func(s string) int { return (len(s) + 3) / 4 },
+			Values: map[string]any{"bytes": 0}}
 		if got := passageBytes(p); got < least[0] || got > least[1] {
 			t.Errorf("passages of %d bytes in a context of %d", got, context)
 		}
@@ -174,12 +187,14 @@ func TestNoisePlan(t *testing.T) {
 
 // A curve begins with the score of the plain prompts; a task without right answers, or that gives none, is refused.
 func TestNoiseCurve(t *testing.T) {
-	opt := eval.Options{Shots: -1, Limit: 3, Set: map[string]string{"noise.task": "boolq", "noise.kinds": "adversarial,typos", "noise.words": "1"}}
+	opt := eval.Options{Shots: -1, Limit: 3,
+		Set: map[string]string{"noise.task": "boolq", "noise.kinds": "adversarial,typos", "noise.words": "1"}}
 	j := prepared(t, lookup(t, "noise"), opt, 2048)
 	r := answer(t, lookup(t, "noise"), opt, &onlyKnown{knows(j.Job)}, 2048)
 	for k, want := range []string{"adversarial [0 1 2 3] 1 passages", "typos [0 1] 1 share of words"} {
 		c := detail[NoiseDetail](t, r).Curves[k]
-		if got := fmt.Sprint(c.Kind, " ", c.Doses, " ", c.Scores[0].Value, " ", c.Unit); got != want || k == 0 && (c.Scores[1].Value != 0 || c.Scores[3].Value != 0) {
+		if got := fmt.Sprint(c.Kind, " ", c.Doses, " ", c.Scores[0].Value, " ", c.Unit); got != want || k == 0 &&
+			(c.Scores[1].Value != 0 || c.Scores[3].Value != 0) {
 			t.Errorf("%s, want %s: %+v", got, want, c.Scores)
 		}
 	}
@@ -199,7 +214,8 @@ func TestNoiseCurve(t *testing.T) {
 			return j, err
 		}
 		opt.Tasks, opt.Set = []eval.Task{mine}, map[string]string{"noise.task": "mine"}
-		if _, err := eval.Run(t.Context(), []eval.Target{modelOf("stub", &knower{}, 2048)}, []eval.Task{*lookup(t, "noise")}, opt); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := eval.Run(t.Context(), []eval.Target{modelOf("stub", &knower{}, 2048)},
+			[]eval.Task{*lookup(t, "noise")}, opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

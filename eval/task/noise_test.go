@@ -141,7 +141,8 @@ func TestNoisePlainTwin(t *testing.T) {
 			for k, a := range r.Answers {
 				want := twin.Answers[k]
 				if a.ID != want.ID || math.Float64bits(a.Values["plain"]) != math.Float64bits(want.Values[task.Measures[0].Name]) {
-					t.Errorf("%s of %s: sample %s has %v, its plain twin %v", name, arch, a.ID, a.Values["plain"], want.Values)
+					t.Errorf("%s of %s: sample %s has %v, its plain twin %v", name, arch, a.ID,
+						a.Values["plain"], want.Values)
 				}
 			}
 		}
@@ -175,14 +176,16 @@ func (p *passageReader) Choose(_ context.Context, reqs []eval.Choice) ([]int, er
 // A reader of the right passage alone is flat under passages of every kind; one that reads the first passage finds the right one there
 // in 1 of k+1 cases where k were put in.
 func TestNoiseReaders(t *testing.T) {
-	opt := eval.Options{Seed: 2, Shots: -1, Set: map[string]string{"noise.kinds": "irrelevant,contradicting,adversarial", "noise.samples": "250",
-		"noise.with": "needles=1;queries=1;samples=50;lengths=200", "noise.passages": "1,2,4,9"}}
+	opt := eval.Options{Seed: 2, Shots: -1,
+		Set: map[string]string{"noise.kinds": "irrelevant,contradicting,adversarial", "noise.samples": "250",
+			"noise.with": "needles=1;queries=1;samples=50;lengths=200", "noise.passages": "1,2,4,9"}}
 	right := answer(t, lookup(t, "noise"), opt, &passageReader{}, 2048)
 	first := answer(t, lookup(t, "noise"), opt, &passageReader{first: true}, 2048)
 	for _, c := range detail[NoiseDetail](t, right).Curves {
 		for i, m := range c.Scores {
 			if m.Value != 1 || m.N != 250 {
-				t.Errorf("%s: a reader of the right passage scores %v of %d at dose %g", c.Kind, m.Value, m.N, c.Doses[i])
+				t.Errorf("%s: a reader of the right passage scores %v of %d at dose %g", c.Kind, m.Value,
+					m.N, c.Doses[i])
 			}
 		}
 		if c.Area.Value != 1 {
@@ -194,7 +197,8 @@ func TestNoiseReaders(t *testing.T) {
 		for i, m := range c.Scores {
 			want := 1 / (c.Doses[i] + 1)
 			if d := math.Abs(m.Value - want); d > 4*math.Sqrt(want*(1-want)/float64(m.N)) {
-				t.Errorf("%s: a reader of the first passage scores %.3f at dose %g, calculated %.3f", c.Kind, m.Value, c.Doses[i], want)
+				t.Errorf("%s: a reader of the first passage scores %.3f at dose %g, calculated %.3f", c.Kind, m.Value,
+					c.Doses[i], want)
 			}
 			if i > 0 {
 				area += (c.Scores[i-1].Value + m.Value) / 2 * (c.Doses[i] - c.Doses[i-1]) / 9
@@ -253,7 +257,8 @@ func TestNoisyWords(t *testing.T) {
 			t.Errorf("%s changes numbers or the question: %q", k, got[len(got)-40:])
 		}
 	}
-	a, c := noisyWords(text[:300]+"one more\nq", kind("typos"), 0.3, 9), noisyWords(text[:300]+"other things\nq", kind("typos"), 0.3, 9)
+	a, c := noisyWords(text[:300]+"one more\nq", kind("typos"), 0.3, 9),
+		noisyWords(text[:300]+"other things\nq", kind("typos"), 0.3, 9)
 	if common(a, c) < 290 {
 		t.Error("prompts that begin alike are disturbed differently")
 	}
@@ -261,12 +266,15 @@ func TestNoisyWords(t *testing.T) {
 
 // Settings that make no sense are refused.
 func TestNoiseSettings(t *testing.T) {
-	for set, want := range map[string]string{"task=lm": "want one with right answers", "task=nothing": "want one that", "kinds=smell": "must be typos, drop", "words=0.2,0.1": "growing",
-		"words=2": "must be 0 to 1", "passages=0": "must be 1 or more", "passages=400": "smaller doses", "task=outliers": "that asks questions", "task=noise": "that asks questions"} {
+	for set, want := range map[string]string{"task=lm": "want one with right answers", "task=nothing": "want one that",
+		"kinds=smell": "must be typos, drop", "words=0.2,0.1": "growing",
+		"words=2": "must be 0 to 1", "passages=0": "must be 1 or more", "passages=400": "smaller doses",
+		"task=outliers": "that asks questions", "task=noise": "that asks questions"} {
 		key, value, _ := strings.Cut(set, "=")
 		opt := eval.Options{Shots: -1, Set: map[string]string{"noise." + key: value}}
 		opt.Measure([]eval.Target{modelOf("stub", &knower{}, 1024)})
-		if _, err := opt.Prepare(context.Background(), lookup(t, "noise")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := opt.Prepare(context.Background(), lookup(t, "noise")); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", set, err, want)
 		}
 	}

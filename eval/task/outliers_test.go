@@ -92,9 +92,10 @@ func TestOutliers(t *testing.T) {
 			}
 			slices.Sort(c.list)
 			n := len(c.list)
-			if !near(c.got.Top1, c.list[n-1], 1e-6) || !near(c.got.Top10, c.list[n-10], 1e-6) || !near(c.got.Top100, c.list[n-100], 1e-6) ||
-				!near(c.got.Median, c.list[n/2], 0.02*c.list[n/2]) {
-				t.Errorf("%s %s: %+v, want %g … %g … %g, median %g", a.Name, name, c.got, c.list[n-1], c.list[n-10], c.list[n-100], c.list[n/2])
+			if !near(c.got.Top1, c.list[n-1], 1e-6) || !near(c.got.Top10, c.list[n-10], 1e-6) ||
+				!near(c.got.Top100, c.list[n-100], 1e-6) || !near(c.got.Median, c.list[n/2], 0.02*c.list[n/2]) {
+				t.Errorf("%s %s: %+v, want %g … %g … %g, median %g", a.Name, name, c.got, c.list[n-1], c.list[n-10],
+					c.list[n-100], c.list[n/2])
 			}
 		}
 	}

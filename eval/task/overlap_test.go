@@ -114,12 +114,14 @@ func TestOverlapByDefinition(t *testing.T) {
 			in += int(truth(c))
 		}
 		a, b := strings.Join(x, ", "), strings.ToUpper(strings.Join(y, " "))+"."
-		f, rouge, ground := 2*float64(both)/float64(max(1, len(x)+len(y))), 2*float64(common)/float64(max(1, len(x)+len(y))), float64(in)/float64(max(1, len(x)))
+		f, rouge, ground := 2*float64(both)/float64(max(1, len(x)+len(y))),
+			2*float64(common)/float64(max(1, len(x)+len(y))), float64(in)/float64(max(1, len(x)))
 		if len(x)+len(y) == 0 {
 			f = 1
 		}
 		if !near(wordF1(a, b), f, 1e-12) || !near(rougeL(a, b), rouge, 1e-12) || !near(grounded(a, b), ground, 1e-12) {
-			t.Errorf("%q and %q: F1 %g, ROUGE-L %g, grounded %g; want %g, %g, %g", a, b, wordF1(a, b), rougeL(a, b), grounded(a, b), f, rouge, ground)
+			t.Errorf("%q and %q: F1 %g, ROUGE-L %g, grounded %g; want %g, %g, %g", a, b, wordF1(a, b), rougeL(a, b),
+				grounded(a, b), f, rouge, ground)
 		}
 	}
 }

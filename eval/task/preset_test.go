@@ -20,7 +20,8 @@ func TestPresetsParse(t *testing.T) {
 			t.Errorf("preset %q is there twice or incomplete", p.Name)
 		}
 		seen[p.Name] = true
-		if _, err := FindPreset(p.Name); (err == nil) != (p.Command == "") || err != nil && !strings.Contains(err.Error(), p.Command) {
+		if _, err := FindPreset(p.Name); (err == nil) != (p.Command == "") || err != nil &&
+			!strings.Contains(err.Error(), p.Command) {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 		for _, part := range p.Parts {
@@ -64,7 +65,8 @@ func TestPresetsRun(t *testing.T) {
 		if len(tasks) == 0 {
 			continue
 		}
-		ev, err := eval.Run(t.Context(), []eval.Target{modelOf("m", s, 1024)}, tasks, eval.Options{Seed: 1, Shots: -1, Limit: 2})
+		ev, err := eval.Run(t.Context(), []eval.Target{modelOf("m", s, 1024)}, tasks,
+			eval.Options{Seed: 1, Shots: -1, Limit: 2})
 		if err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 			continue
@@ -111,7 +113,8 @@ func TestPresetsRightAndGuessed(t *testing.T) {
 					t.Errorf("%s: %s: %s of right answers is %g", p.Name, tasks[i].Name, name, m.Value)
 				}
 				if g, _ := guessed.Metric(name); g.Value > j.Floors[name]["chance"]+5*max(g.StdErr, 0.08) {
-					t.Errorf("%s: %s: %s of guesses is %g, chance %g", p.Name, tasks[i].Name, name, g.Value, j.Floors[name]["chance"])
+					t.Errorf("%s: %s: %s of guesses is %g, chance %g", p.Name, tasks[i].Name, name, g.Value,
+						j.Floors[name]["chance"])
 				}
 			}
 		}

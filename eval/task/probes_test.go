@@ -57,7 +57,8 @@ func TestDivergenceOfAVariant(t *testing.T) {
 			}
 			want += sum / float64(n)
 		}
-		if x := got[i].Values["kl knockout@L1"]; b.T != n || !near(x, want, 1e-9+1e-6*want) || got[i].Weight("kl knockout@L1") != float64(n) || want <= 0 {
+		if x := got[i].Values["kl knockout@L1"]; b.T != n || !near(x, want, 1e-9+1e-6*want) ||
+			got[i].Weight("kl knockout@L1") != float64(n) || want <= 0 {
 			t.Errorf("text %d: %g over %g, want %g over %d", i+1, x, got[i].Weight("kl knockout@L1"), want, n)
 		}
 	}
@@ -169,12 +170,15 @@ func TestGeometryOfAModel(t *testing.T) {
 					mean.add(mapGeometry(head), 1/float64(len(want.maps[l][k])))
 				}
 				m := g.Maps[k]
-				if m.Name != name || len(g.Maps) != len(names) || !near(m.Gap, mean.Gap, 1e-9) || !near(m.Rank, mean.Rank, 1e-9) || !near(m.Sparsity, mean.Sparsity, 1e-9) || m.NearZero != mean.NearZero || !near(m.Negative, mean.Negative, 1e-9) {
+				if m.Name != name || len(g.Maps) != len(names) || !near(m.Gap, mean.Gap, 1e-9) ||
+					!near(m.Rank, mean.Rank, 1e-9) || !near(m.Sparsity, mean.Sparsity, 1e-9) ||
+					m.NearZero != mean.NearZero || !near(m.Negative, mean.Negative, 1e-9) {
 					t.Errorf("%s, layer %d: %s is %+v, want %+v", a.Name, l, name, m, mean)
 				}
 			}
 			sigma := spectrum(want.hidden[l])
-			if !near(g.HiddenGap, 1-sigma[1]/sigma[0], 1e-9) || !near(g.HiddenRank, effectiveRank(sigma), 1e-9) || !near(g.Collapse, collapse(want.hidden[l]), 1e-12) {
+			if !near(g.HiddenGap, 1-sigma[1]/sigma[0], 1e-9) || !near(g.HiddenRank, effectiveRank(sigma), 1e-9) ||
+				!near(g.Collapse, collapse(want.hidden[l]), 1e-12) {
 				t.Errorf("%s, layer %d: %+v", a.Name, l, g)
 			}
 		}
@@ -193,7 +197,8 @@ func TestContextExtremes(t *testing.T) {
 	}
 	for l, x := range p.layers {
 		least, largest := slices.Min(all.rms[l]), slices.Max(all.rms[l])
-		if !near(x.Least, least, 1e-12) || !near(x.Largest, largest, 1e-12) || !near(x.Gain, 1/math.Sqrt(least*least+eps), 1e-9) || least >= largest {
+		if !near(x.Least, least, 1e-12) || !near(x.Largest, largest, 1e-12) ||
+			!near(x.Gain, 1/math.Sqrt(least*least+eps), 1e-9) || least >= largest {
 			t.Errorf("layer %d: %+v, want %g to %g", l, x, least, largest)
 		}
 	}
@@ -223,7 +228,8 @@ func (c *contexts) Attention(v layer.View) {
 
 // Names of precisions say what they are, and the score of another task keeps its direction.
 func TestLowbitRows(t *testing.T) {
-	set := map[string]string{"lowbit.task": "lm", "lowbit.with": "pieces=2;length=20", "lowbit.bits": "16,3", "lowbit.of": "keys,values", "lowbit.per": "usual,head", "lowbit.texts": "1", "lowbit.length": "20"}
+	set := map[string]string{"lowbit.task": "lm", "lowbit.with": "pieces=2;length=20", "lowbit.bits": "16,3",
+		"lowbit.of": "keys,values", "lowbit.per": "usual,head", "lowbit.texts": "1", "lowbit.length": "20"}
 	s := subject(t, ref.New(), "diff", 48)
 	r := run(t, *lookup(t, "lowbit"), eval.Options{Seed: 3, Shots: -1, Set: set}, modelOf("m", s, 48))["m"]
 	var rows, metrics []string
@@ -241,7 +247,9 @@ func TestLowbitRows(t *testing.T) {
 	if want := "keys/usual@16 keys/usual@3 keys/head@16 keys/head@3 values/usual@16 values/usual@3 values/head@16 values/head@3"; strings.Join(rows, " ") != want {
 		t.Errorf("%q", rows)
 	}
-	want := []string{"exact: score, exact", "keys/usual@16: score, keys of 16 bits", "kl keys/usual@16: KL to exact, keys of 16 bits", "keys/usual@3: score, keys of 3 bits", "kl keys/usual@3: KL to exact, keys of 3 bits"}
+	want := []string{"exact: score, exact", "keys/usual@16: score, keys of 16 bits",
+		"kl keys/usual@16: KL to exact, keys of 16 bits", "keys/usual@3: score, keys of 3 bits",
+		"kl keys/usual@3: KL to exact, keys of 3 bits"}
 	if !slices.Equal(metrics, want) || r.Metrics[0].Better != eval.Lower {
 		t.Errorf("%q", metrics)
 	}

@@ -43,7 +43,8 @@ func TestWhatIsGenerated(t *testing.T) {
 		{"elife", "max_tokens=100", 2048, []string{"\n\n"}, func(eval.Continuation) int { return 100 }},
 		{"elife", "", 400, []string{"\n\n"}, func(eval.Continuation) int { return 100 }}, // a quarter of the context
 		{"gsm8k", "", 2048, []string{"\nQuestion:", "\n\nQuestion"}, func(eval.Continuation) int { return 256 }},
-		{"gsm8k", "max_tokens=9", 2048, []string{"\nQuestion:", "\n\nQuestion"}, func(eval.Continuation) int { return 9 }},
+		{"gsm8k", "max_tokens=9", 2048, []string{"\nQuestion:", "\n\nQuestion"},
+			func(eval.Continuation) int { return 9 }},
 		{"gsm8k", "", 300, []string{"\nQuestion:", "\n\nQuestion"}, func(eval.Continuation) int { return 150 }}, // half of it
 		{"needle", "", 400, line, func(g eval.Continuation) int { return len(g.Text) }},
 		{"ruler_values", "", 400, line, func(g eval.Continuation) int { return len(g.Text) }},
@@ -63,15 +64,18 @@ func TestWhatIsGenerated(t *testing.T) {
 		if len(j.Gold) > 1 {
 			g = j.Gold[1]
 		}
-		if r := w.reqs[0]; len(w.reqs) != 1 || !slices.Equal(r.Until, c.until) || r.MaxTokens != c.most(g) || g.Context != "" && r.Prompt != g.Context {
-			t.Errorf("%s %s of %d tokens: %d tokens until %q, want %d until %q", c.task, c.set, c.context, r.MaxTokens, r.Until, c.most(g), c.until)
+		if r := w.reqs[0]; len(w.reqs) != 1 || !slices.Equal(r.Until, c.until) || r.MaxTokens != c.most(g) ||
+			g.Context != "" && r.Prompt != g.Context {
+			t.Errorf("%s %s of %d tokens: %d tokens until %q, want %d until %q", c.task, c.set, c.context, r.MaxTokens,
+				r.Until, c.most(g), c.until)
 		}
 	}
 }
 
 // By hand: scores of an output against the right answers and the source. Summaries have no exact match.
 func TestGroundedScores(t *testing.T) {
-	items := []groundedItem{{source: "never asked"}, {source: "Anna went to the old mill.", task: " Where?", answer: "the mill", also: []string{"an old mill"}}}
+	items := []groundedItem{{source: "never asked"},
+		{source: "Anna went to the old mill.", task: " Where?", answer: "the mill", also: []string{"an old mill"}}}
 	for _, summary := range []bool{false, true} {
 		got, err := askGrounded(t.Context(), &pen{text: " Anna went to old mill.\n"}, nil, items, []int{1}, 9, summary)
 		if err != nil {
@@ -89,7 +93,8 @@ func TestGroundedScores(t *testing.T) {
 				t.Errorf("%s is %g, want %g", name, y, x)
 			}
 		}
-		if len(v) != len(want) || got[0].Doc["answer"] != "Anna went to old mill." || got[0].Doc["wanted"] != "the mill" || got[0].Doc["prompt"] != "Anna went to the old mill. Where?" {
+		if len(v) != len(want) || got[0].Doc["answer"] != "Anna went to old mill." ||
+			got[0].Doc["wanted"] != "the mill" || got[0].Doc["prompt"] != "Anna went to the old mill. Where?" {
 			t.Errorf("%v, %v", v, got[0].Doc)
 		}
 	}
@@ -97,7 +102,8 @@ func TestGroundedScores(t *testing.T) {
 
 // The judge sees every question with its own right answers and output; asked again, the prompt insists, more each time.
 func TestJudgeSeesItsQuestion(t *testing.T) {
-	items := []groundedItem{{task: " A?", answer: "a"}, {task: " B?", answer: "b", also: []string{"bb"}}, {task: " C?", answer: "c"}}
+	items := []groundedItem{{task: " A?", answer: "a"}, {task: " B?", answer: "b", also: []string{"bb"}},
+		{task: " C?", answer: "c"}}
 	judge := &judgeStub{say: "hm"}
 	out, err := askGrounded(t.Context(), &pen{text: " said "}, judge, items, []int{1, 2}, 9, false)
 	if err != nil || len(judge.asked) != 6 {
@@ -122,11 +128,16 @@ func TestHeldOutSources(t *testing.T) {
 	writeSet(t, dir, "lm/valid", fmt.Sprintf(`{"text": %q}`, strings.Repeat("valid text here. ", 40)))
 	writeSet(t, dir, "own", fmt.Sprintf(`{"text": %q}`, strings.Repeat("text of one's own. ", 40)))
 	own := filepath.Join(dir, "own.jsonl")
-	for _, c := range []struct{ data, text, source, begins string }{{"", "", eval.StandIn, ""}, {dir, "", "lm/valid", "valid text"}, {dir, own, own, "text of one's own"}, {"", own, own, "text of one's own"}} {
-		j := prepared(t, lookup(t, "lm"), eval.Options{Data: c.data, Limit: 2, Set: map[string]string{"lm.text": c.text, "lm.length": "16"}}, 64)
+	for _, c := range []struct{ data, text, source, begins string }{{"", "", eval.StandIn, ""},
+		{dir, "", "lm/valid", "valid text"}, {dir, own, own, "text of one's own"},
+		{"", own, own, "text of one's own"}} {
+		j := prepared(t, lookup(t, "lm"),
+			eval.Options{Data: c.data, Limit: 2, Set: map[string]string{"lm.text": c.text, "lm.length": "16"}}, 64)
 		texts, source, err := heldOut(t.Context(), j.Plan, c.text, 16, 2)
-		if err != nil || source != c.source || j.Config["source"] != c.source || len(texts) != 2 || !strings.HasPrefix(texts[0], c.begins) || (len(j.Data()) > 0) != (c.source != eval.StandIn) {
-			t.Errorf("%+v: %q of %s, %v; the job says %v of %d files", c, texts, source, err, j.Config["source"], len(j.Data()))
+		if err != nil || source != c.source || j.Config["source"] != c.source || len(texts) != 2 ||
+			!strings.HasPrefix(texts[0], c.begins) || (len(j.Data()) > 0) != (c.source != eval.StandIn) {
+			t.Errorf("%+v: %q of %s, %v; the job says %v of %d files", c, texts, source, err, j.Config["source"],
+				len(j.Data()))
 		}
 	}
 }

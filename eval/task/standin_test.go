@@ -67,7 +67,8 @@ var truths = map[string]func(q *mcItem) string{
 		return yesNo(strings.Contains(question, `refer to "*`+words[2]+`*"`))
 	},
 	"sst2": func(q *mcItem) string {
-		good := slices.ContainsFunc([]string{"good", "warm", "funny", "fine"}, func(w string) bool { return strings.Contains(q.contexts[0], w) })
+		good := slices.ContainsFunc([]string{"good", "warm", "funny", "fine"},
+			func(w string) bool { return strings.Contains(q.contexts[0], w) })
 		return map[bool]string{true: "positive", false: "negative"}[good]
 	},
 	"wic": sameSentences, "mrpc": sameSentences,
@@ -137,7 +138,8 @@ func TestStandInsAreTrue(t *testing.T) {
 			}
 			for i, e := range q.endings {
 				if strings.HasPrefix(set.name, "arc_") && atoi(t, e) != atoi(t, right) {
-					below, above = below+int(truth(atoi(t, e) < atoi(t, right))), above+int(truth(atoi(t, e) > atoi(t, right)))
+					below, above = below+int(truth(atoi(t, e) < atoi(t, right))),
+						above+int(truth(atoi(t, e) > atoi(t, right)))
 				}
 				if slices.Contains(q.endings[:i], e) {
 					t.Errorf("%s: %q twice in %q", set.name, e, q.endings)
@@ -169,7 +171,8 @@ func storiesEnd(t *testing.T, set mcSet) {
 	g := rand.New(rand.NewPCG(4, 5))
 	for range 50 {
 		q := set.make(g)
-		if q.choices() != 4 || !strings.HasSuffix(q.contexts[0], ".") || strings.Contains(q.contexts[0], q.ending(q.gold)) {
+		if q.choices() != 4 || !strings.HasSuffix(q.contexts[0], ".") ||
+			strings.Contains(q.contexts[0], q.ending(q.gold)) {
 			t.Errorf("%q goes on with one of %q", q.contexts, q.endings)
 		}
 		for i, e := range q.endings {
@@ -197,7 +200,8 @@ func TestStandInTextsAreTrue(t *testing.T) {
 		}
 		q := makeGrounded(g)
 		key := strings.Fields(q.task)[len(strings.Fields(q.task))-1]
-		if !strings.Contains(q.source, "The magic code is "+key+" "+q.answer+".") || strings.Contains(q.task, q.answer) {
+		if !strings.Contains(q.source, "The magic code is "+key+" "+q.answer+".") ||
+			strings.Contains(q.task, q.answer) {
 			t.Fatalf("%q: %q", q.task, q.answer)
 		}
 		s := makeSummary(g)
@@ -228,7 +232,8 @@ func TestStandInLabels(t *testing.T) {
 			seen[x.text], labels[x.label] = true, true
 		}
 		if len(test) != 100 || len(seen) != len(train) || len(labels) != set.classes {
-			t.Errorf("%s: %d questions, %d of %d examples, %d classes", set.name, len(test), len(seen), len(train), len(labels))
+			t.Errorf("%s: %d questions, %d of %d examples, %d classes", set.name, len(test), len(seen),
+				len(train), len(labels))
 		}
 		for _, x := range test {
 			if seen[x.text] || !labels[x.label] {
@@ -238,7 +243,8 @@ func TestStandInLabels(t *testing.T) {
 	}
 	opt := eval.Options{Seed: 1, Set: map[string]string{"icl.items": "7"}}
 	j := prepared(t, lookup(t, "icl_trec"), opt, 400)
-	if j.Config["classes"] != 2 || j.Floors["acc"]["chance"] != 0.5 || !strings.HasPrefix(j.Gold[0].Context, "Text: ") || !strings.HasSuffix(j.Gold[0].Context, "\nLabel:") {
+	if j.Config["classes"] != 2 || j.Floors["acc"]["chance"] != 0.5 ||
+		!strings.HasPrefix(j.Gold[0].Context, "Text: ") || !strings.HasSuffix(j.Gold[0].Context, "\nLabel:") {
 		t.Errorf("%v, %v, %q", j.Config, j.Floors, j.Gold[0])
 	}
 }

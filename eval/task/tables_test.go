@@ -17,7 +17,8 @@ import (
 func scored(bound ...float64) *eval.Result {
 	r := &eval.Result{}
 	for i, x := range bound {
-		r.Answers = append(r.Answers, eval.Answer{ID: fmt.Sprint(i), Values: map[string]float64{"bound": x, "constrained": 10 * x, "free": 100 * x}})
+		r.Answers = append(r.Answers, eval.Answer{ID: fmt.Sprint(i),
+			Values: map[string]float64{"bound": x, "constrained": 10 * x, "free": 100 * x}})
 	}
 	return r
 }
@@ -41,7 +42,8 @@ func TestScoresByCellAndLength(t *testing.T) {
 					if i+k == 0 {
 						n = 2
 					}
-					if m := got[score][i][k]; m.Value != factor*x || m.N != n || len(got[score]) != 2 || len(got[score][i]) != 3 {
+					if m := got[score][i][k]; m.Value != factor*x || m.N != n || len(got[score]) != 2 ||
+						len(got[score][i]) != 3 {
 						t.Errorf("%s: %s in row %d, length %d is %+v, want %g of %d", name, score, i, k, m, factor*x, n)
 					}
 				}
@@ -49,7 +51,8 @@ func TestScoresByCellAndLength(t *testing.T) {
 		}
 	}
 	r := scored(values...)
-	if err := finishHidden(r, hidden, HiddenDetail{Lengths: []int{100, 200, 300}, Cells: []string{"hops=0", "hops=1"}}); err != nil {
+	if err := finishHidden(r, hidden,
+		HiddenDetail{Lengths: []int{100, 200, 300}, Cells: []string{"hops=0", "hops=1"}}); err != nil {
 		t.Fatal(err)
 	}
 	same("hidden", detail[HiddenDetail](t, r).Scores)
@@ -59,7 +62,8 @@ func TestScoresByCellAndLength(t *testing.T) {
 	metricIs(t, r, "bound@200", 11./2, 2)
 	metricIs(t, r, "bound@300", 13./2, 2)
 	r = scored(values...)
-	if err := finishNeedle(r, needles, NeedleGrid{Needles: 4, Queries: 2, Lengths: []int{100, 200, 300}, Depths: []float64{0, 1}}); err != nil {
+	if err := finishNeedle(r, needles,
+		NeedleGrid{Needles: 4, Queries: 2, Lengths: []int{100, 200, 300}, Depths: []float64{0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	g := detail[NeedleGrid](t, r)
@@ -85,19 +89,23 @@ func TestScoresByCellAndLength(t *testing.T) {
 // tells nothing.
 func TestChoicesAmongHidden(t *testing.T) {
 	c := hiddenCase{prompt: "They are", right: []string{"mi", "ba"}, others: []string{"zu", "fo"}}
-	want := []eval.Choice{{Prompt: "They are", Options: []string{" ba", " fo", " mi", " zu"}}, {Prompt: "They are mi,", Options: []string{" ba", " fo", " zu"}}}
+	want := []eval.Choice{{Prompt: "They are", Options: []string{" ba", " fo", " mi", " zu"}},
+		{Prompt: "They are mi,", Options: []string{" ba", " fo", " zu"}}}
 	if got := c.choices(); fmt.Sprint(got) != fmt.Sprint(want) || c.completion() != " mi, ba." {
 		t.Errorf("%q, want %q; %q", got, want, c.completion())
 	}
 	got, err := askHidden(t.Context(), &pen{text: " mi and fo"}, []hiddenCase{{}, c, c}, []int{1, 2}) // it picks the first option: ba, then ba
-	if err != nil || got[1].Values["constrained"] != 1 || got[1].Values["free"] != 0.5 || got[1].Values["bound"] != 0.5 {
+	if err != nil || got[1].Values["constrained"] != 1 || got[1].Values["free"] != 0.5 ||
+		got[1].Values["bound"] != 0.5 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	n := data.Needle{Prompt: "Which? The magic code is Oslo", Cities: []string{"Oslo", "Lima"}, Answers: []string{"48", "33"}, OtherCities: []string{"Rome"}, OtherNumbers: []string{"10"}}
+	n := data.Needle{Prompt: "Which? The magic code is Oslo", Cities: []string{"Oslo", "Lima"},
+		Answers: []string{"48", "33"}, OtherCities: []string{"Rome"}, OtherNumbers: []string{"10"}}
 	heard := &asked{LM: &pen{}}
 	picks, err := answerAmong(t.Context(), heard, wordings["own"], []data.Needle{n, n})
 	options := "\x00 10.\x00 33.\x00 48."
-	if prompts := []string{n.Prompt + options, n.Prompt + " 48. The magic code is Lima" + options}; err != nil || !slices.Equal(heard.prompts[2:], prompts) || picks[1] != (picked{" 10. 10.", 0}) {
+	if prompts := []string{n.Prompt + options, n.Prompt + " 48. The magic code is Lima" + options}; err != nil ||
+		!slices.Equal(heard.prompts[2:], prompts) || picks[1] != (picked{" 10. 10.", 0}) {
 		t.Errorf("%q, %+v, %v", heard.prompts, picks, err)
 	}
 }
@@ -126,7 +134,8 @@ func TestICLClusters(t *testing.T) {
 // ones go through the classes in turn; another seed has other orders.
 func TestOrdersOfExamples(t *testing.T) {
 	heads := func(seed uint64) map[string][]string {
-		opt := eval.Options{Data: iclFiles(t), Seed: seed, Set: map[string]string{"icl_order.items": "2", "icl_order.seeds": "4", "icl_order.shots": "6"}}
+		opt := eval.Options{Data: iclFiles(t), Seed: seed,
+			Set: map[string]string{"icl_order.items": "2", "icl_order.seeds": "4", "icl_order.shots": "6"}}
 		j := prepared(t, lookup(t, "icl_order_banking77"), opt, 500)
 		out := map[string][]string{}
 		for i, g := range j.Gold {
@@ -150,7 +159,8 @@ func TestOrdersOfExamples(t *testing.T) {
 				t.Errorf("%s: order %d is there twice", kind, i)
 			}
 			for k := 2; k < len(examples) && kind == "alternating"; k++ {
-				if label := func(s string) string { return s[len(s)-1:] }; label(examples[k]) != label(examples[k-2]) || label(examples[k]) == label(examples[k-1]) {
+				if label := func(s string) string { return s[len(s)-1:] }; label(examples[k]) != label(examples[k-2]) ||
+					label(examples[k]) == label(examples[k-1]) {
 					t.Errorf("order %d does not alternate: %q", i, examples)
 				}
 			}
@@ -165,18 +175,22 @@ func TestOrdersOfExamples(t *testing.T) {
 
 // The area of all kinds of noise is the mean of theirs; curves name their unit.
 func TestNoiseArea(t *testing.T) {
-	opt := eval.Options{Seed: 2, Shots: -1, Set: map[string]string{"noise.kinds": "drop,irrelevant,adversarial", "noise.samples": "40", "noise.with": "needles=1;queries=1;lengths=200", "noise.passages": "1,3", "noise.words": "0.3"}}
+	opt := eval.Options{Seed: 2, Shots: -1,
+		Set: map[string]string{"noise.kinds": "drop,irrelevant,adversarial", "noise.samples": "40",
+			"noise.with": "needles=1;queries=1;lengths=200", "noise.passages": "1,3", "noise.words": "0.3"}}
 	r := answer(t, lookup(t, "noise"), opt, &passageReader{first: true}, 2048)
 	d := detail[NoiseDetail](t, r)
 	mean := 0.0
 	for i, c := range d.Curves {
 		m, ok := r.Metric("area_" + c.Kind)
-		if !ok || m.Mean != c.Area || c.Label != []string{"words dropped", "irrelevant passages", "misleading passages"}[i] || c.Unit != []string{"share of words", "passages", "passages"}[i] {
+		if !ok || m.Mean != c.Area || c.Label != []string{"words dropped", "irrelevant passages",
+			"misleading passages"}[i] || c.Unit != []string{"share of words", "passages", "passages"}[i] {
 			t.Errorf("%+v: %+v", c, m)
 		}
 		mean += m.Value / 3
 	}
-	if m, _ := r.Metric("area"); !near(m.Value, mean, 1e-12) || mean >= 1 || d.Task != "needle" || d.Metric != "bound" || !d.StandIn {
+	if m, _ := r.Metric("area"); !near(m.Value, mean, 1e-12) || mean >= 1 || d.Task != "needle" ||
+		d.Metric != "bound" || !d.StandIn {
 		t.Errorf("%+v, want %g; %+v", m, mean, d)
 	}
 	kind := func(name string) *noiseKind {
@@ -184,7 +198,8 @@ func TestNoiseArea(t *testing.T) {
 	}
 	for _, c := range []struct{ kind, text, want string }{
 		{"drop", "one two\nthree 4 five\nwhy now?", "\n4 \nwhy now?"}, {"drop", "only words here", "here"},
-		{"swap", "one two\nthree 4 five\nwhy now?", "two one\nthree 4 five\nwhy now?"}, {"swap", "one two\nthree\nwhy?", "two one\nthree\nwhy?"},
+		{"swap", "one two\nthree 4 five\nwhy now?", "two one\nthree 4 five\nwhy now?"},
+		{"swap", "one two\nthree\nwhy?", "two one\nthree\nwhy?"},
 	} {
 		if got := noisyWords(c.text, kind(c.kind), 1, 1); got != c.want {
 			t.Errorf("%s of all words of %q: %q, want %q", c.kind, c.text, got, c.want)
@@ -206,12 +221,14 @@ func TestSetDocumentsAreHeldOut(t *testing.T) {
 		}
 		texts = append(texts, d.Text)
 	}
-	tok, err := tokenizer.Train(t.Context(), slices.Values(texts), tokenizer.TrainOptions{Pattern: tokenizer.PatternGPT2, Vocab: 300})
+	tok, err := tokenizer.Train(t.Context(), slices.Values(texts),
+		tokenizer.TrainOptions{Pattern: tokenizer.PatternGPT2, Vocab: 300})
 	if err != nil {
 		t.Fatal(err)
 	}
 	set := filepath.Join(dir, "data")
-	if _, err := data.Build(context.Background(), set, []data.Source{src}, tok, data.BuildOptions{HeldOut: 0.2}); err != nil {
+	if _, err := data.Build(context.Background(), set, []data.Source{src}, tok,
+		data.BuildOptions{HeldOut: 0.2}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tok.Save(filepath.Join(dir, "tokenizer.json")); err != nil {
@@ -240,11 +257,18 @@ func TestSetDocumentsAreHeldOut(t *testing.T) {
 // The scale of a preset is that of its tasks' questions: settings as published, or those for a small context.
 func TestPresetsAreApplied(t *testing.T) {
 	for _, c := range []struct{ preset, keys, want string }{
-		{"table2", "needles queries samples lengths wording", "1 1 20 [0] own|2 2 20 [0] own|4 2 20 [0] own|6 2 20 [0] own"},
-		{"table3", "lengths samples wording", "[0] 10 own"}, {"figure1", "samples", "10|20"}, {"table4", "items", "100|100|100|100"}, {"table5", "tokens", "16384"},
-		{"figure4", "length", "0"}, {"figure5", "lengths needles queries samples", "[640 768 896 1024] 4 1 10"}, {"figure6", "items", "20|20|20|20"},
-		{"figure7", "items seeds", "20 5"}, {"figure8", "task of bits samples texts", "hellaswag [logits] [8 6 4] 40 0"}, {"figure11", "items seeds", "20 5|20 5|20 5"}, {"v2_outliers", "tokens", "4096"},
-		{"v2_lowbit", "task with of per bits", "lm pieces=8;length=128 [logits keys values both] [tensor head row] [6 4]"}, {"v2_throughput", "lengths", "[0]"}, {"table7", "lengths", "[512 1024]"},
+		{"table2", "needles queries samples lengths wording",
+			"1 1 20 [0] own|2 2 20 [0] own|4 2 20 [0] own|6 2 20 [0] own"},
+		{"table3", "lengths samples wording", "[0] 10 own"}, {"figure1", "samples", "10|20"},
+		{"table4", "items", "100|100|100|100"}, {"table5", "tokens", "16384"},
+		{"figure4", "length", "0"}, {"figure5", "lengths needles queries samples", "[640 768 896 1024] 4 1 10"},
+		{"figure6", "items", "20|20|20|20"},
+		{"figure7", "items seeds", "20 5"},
+		{"figure8", "task of bits samples texts", "hellaswag [logits] [8 6 4] 40 0"},
+		{"figure11", "items seeds", "20 5|20 5|20 5"}, {"v2_outliers", "tokens", "4096"},
+		{"v2_lowbit", "task with of per bits",
+			"lm pieces=8;length=128 [logits keys values both] [tensor head row] [6 4]"},
+		{"v2_throughput", "lengths", "[0]"}, {"table7", "lengths", "[512 1024]"},
 	} {
 		p, err := FindPreset(c.preset)
 		if err != nil {

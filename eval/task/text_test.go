@@ -55,7 +55,8 @@ func TestMostDocuments(t *testing.T) {
 
 // A piece of a haystack begins with a sentence, any that leaves room for it, and ends with one.
 func TestSentencesOf(t *testing.T) {
-	for _, text := range []string{"One is. Two é are. 3.5 is no end. Four. ", "No sentence at all", "One. Without an end", "A.", ""} {
+	for _, text := range []string{"One is. Two é are. 3.5 is no end. Four. ", "No sentence at all",
+		"One. Without an end", "A.", ""} {
 		begins := map[int]bool{0: true}
 		for i := range text {
 			if strings.HasSuffix(text[:i], ". ") {
@@ -137,10 +138,12 @@ func TestUnits(t *testing.T) {
 // By hand: of two prompts with 1 of 4 and 2 of 3 right, among 90 values.
 func TestHiddenFloors(t *testing.T) {
 	h := &hidden{values: func(*eval.Plan) float64 { return 90 }}
-	f := h.floors(nil, []hiddenCase{{right: []string{"a"}, others: []string{"b", "c", "d"}}, {right: []string{"a", "b"}, others: []string{"c"}}})
+	f := h.floors(nil, []hiddenCase{{right: []string{"a"}, others: []string{"b", "c", "d"}},
+		{right: []string{"a", "b"}, others: []string{"c"}}})
 	copied, guessed := (1./4+2./3)/2, (1./90+2./90)/2
 	picked := (1./4 + (2./3+1./2)/2) / 2 // the second pick has one right of two left
-	for metric, want := range map[string][2]float64{"bound": {guessed, copied}, "free": {guessed, copied}, "constrained": {picked, picked}} {
+	for metric, want := range map[string][2]float64{"bound": {guessed, copied}, "free": {guessed, copied},
+		"constrained": {picked, picked}} {
 		if got := f[metric]; !near(got["chance"], want[0], 1e-12) || !near(got["copy"], want[1], 1e-12) {
 			t.Errorf("%s: %v, want %v", metric, got, want)
 		}

@@ -27,7 +27,8 @@ func TestLack(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("no browser is started with -short or on Windows")
 	}
-	for _, c := range []struct{ script, says string }{{"", "no chromium is installed"}, {"#!/bin/sh\necho no display >&2; exit 1\n", "no display"}} {
+	for _, c := range []struct{ script, says string }{{"", "no chromium is installed"},
+		{"#!/bin/sh\necho no display >&2; exit 1\n", "no display"}} {
 		dir := t.TempDir()
 		if c.script != "" {
 			if err := os.WriteFile(filepath.Join(dir, "chromium"), []byte(c.script), 0o755); err != nil {
@@ -44,7 +45,8 @@ func TestLack(t *testing.T) {
 				Open(x)
 			}()
 			<-ended
-			if (must == "") != (x.failed == "") || (must == "") == (x.skipped == "") || !strings.Contains(x.failed+x.skipped, c.says) {
+			if (must == "") != (x.failed == "") || (must == "") == (x.skipped == "") ||
+				!strings.Contains(x.failed+x.skipped, c.says) {
 				t.Errorf("required %q: skipped %q, failed %q, want %q", must, x.skipped, x.failed, c.says)
 			}
 		}

@@ -23,7 +23,8 @@ func TestCallAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	room := new([64]byte)
-	if n := testing.AllocsPerRun(100, func() { fast(memset, uintptr(unsafe.Pointer(&room[0])), 7, 64, 0, 0, 0, 0, 0, 0, 0, 0) }); n != 0 {
+	if n := testing.AllocsPerRun(100,
+		func() { fast(memset, uintptr(unsafe.Pointer(&room[0])), 7, 64, 0, 0, 0, 0, 0, 0, 0, 0) }); n != 0 {
 		t.Errorf("a call allocates %v times", n)
 	}
 	if room[63] != 7 {
@@ -76,7 +77,8 @@ func TestClass(t *testing.T) {
 
 // Every byte of a rectangle is in one part, and no part is larger than a piece.
 func TestCut(t *testing.T) {
-	for _, b := range []Block{{4096, 1, 3*pieceSize + 5, 3*pieceSize + 5}, {4096, 7, 100, 128}, {4096, 3, pieceSize + 1, pieceSize + 64}, {4096, 5, pieceSize/2 + 1, pieceSize}} {
+	for _, b := range []Block{{4096, 1, 3*pieceSize + 5, 3*pieceSize + 5}, {4096, 7, 100, 128},
+		{4096, 3, pieceSize + 1, pieceSize + 64}, {4096, 5, pieceSize/2 + 1, pieceSize}} {
 		at := 0
 		err := cut(b, func(part Block, from, to int) error {
 			if from != at || part.Rows*part.Width != to-from || to-from > pieceSize {
@@ -162,7 +164,8 @@ func TestSteadyStepAllocatesNothing(t *testing.T) {
 	p := &Product{M: 512, N: 256, K: 128, TransB: true, A: 4096, B: 4096, C: 4096}
 	key := *p
 	key.A, key.B, key.C = 0, 0, 0
-	g.lt = &cublasLt{mem: &g.memory, api: ltAPI{matmul: zero}, plans: map[Product]*plan{key: {}}, alpha: &[2]float32{1, 0}}
+	g.lt = &cublasLt{mem: &g.memory, api: ltAPI{matmul: zero}, plans: map[Product]*plan{key: {}},
+		alpha: &[2]float32{1, 0}}
 	args := make([]uint64, 13)
 	pinnedRoom, landed := slices.Repeat([]byte{7}, 64), make([]byte, 64)
 	way := &fetch{ctx: g.context, size: 64, place: pinned{host: unsafe.Pointer(&pinnedRoom[0])}}
@@ -205,7 +208,8 @@ func downloads(t *testing.T, g *gpu) {
 		if err := g.Download(dst, b); err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range map[int]byte{0: 1, pieceSize - 1: 1, pieceSize: 2, 2*pieceSize - 1: 2, 2 * pieceSize: 3, len(dst) - 1: 3} {
+		for i, want := range map[int]byte{0: 1, pieceSize - 1: 1, pieceSize: 2, 2*pieceSize - 1: 2, 2 * pieceSize: 3,
+			len(dst) - 1: 3} {
 			if dst[i] != want {
 				t.Errorf("%v: byte %d came through piece %d, want %d", b, i, dst[i], want)
 			}

@@ -41,7 +41,8 @@ func fakeNCCL(t *testing.T) (g *gpu, symbol func(name string) unsafe.Pointer) {
 	}
 	g = newGPU(nil)
 	g.stream = 0x5712ea
-	g.api.ctxSetCurrent, g.api.eventDestroy, g.api.streamDestroy = find("fake_nothing"), find("fake_nothing"), find("fake_nothing")
+	g.api.ctxSetCurrent, g.api.eventDestroy, g.api.streamDestroy = find("fake_nothing"), find("fake_nothing"),
+		find("fake_nothing")
 	g.api.eventCreate, g.api.streamCreate = find("fake_make"), find("fake_make")
 	g.api.eventRecord, g.api.streamWait = find("fake_record"), find("fake_wait")
 	return g, func(name string) unsafe.Pointer { p := find(name); return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }

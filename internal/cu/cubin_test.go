@@ -44,7 +44,8 @@ func TestDamagedCubinIsBuiltAgain(t *testing.T) {
 	}
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)-1] ^= 1
-	for name, content := range map[string][]byte{"flipped": flipped, "short": whole[:len(whole)-1], "empty": nil, "only a hash": whole[:32]} {
+	for name, content := range map[string][]byte{"flipped": flipped, "short": whole[:len(whole)-1], "empty": nil,
+		"only a hash": whole[:32]} {
 		if err := os.WriteFile(cubinPath(key), content, 0o644); err != nil {
 			t.Fatal(err)
 		}

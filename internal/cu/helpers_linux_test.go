@@ -55,12 +55,14 @@ func TestClasses(t *testing.T) {
 	last := 0
 	for _, n := range sizes {
 		c := class(n)
-		if c < n || c < last || class(c) != c || c%512 != 0 || n > 4096 && float64(c-n) > float64(n)/8 || n >= large && c%(2<<20) != 0 {
+		if c < n || c < last || class(c) != c || c%512 != 0 || n > 4096 && float64(c-n) > float64(n)/8 || n >= large &&
+			c%(2<<20) != 0 {
 			t.Fatalf("%d bytes are of class %d, the one before of %d", n, c, last)
 		}
 		last = c
 	}
-	if class(0) != 512 || class(512) != 512 || class(513) != 1024 || class(large) != large || class(large+1) != large+2<<20 {
+	if class(0) != 512 || class(512) != 512 || class(513) != 1024 || class(large) != large ||
+		class(large+1) != large+2<<20 {
 		t.Errorf("%d, %d, %d, %d", class(513), class(large), class(large+1), class(512))
 	}
 }

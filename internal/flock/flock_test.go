@@ -42,7 +42,8 @@ func TestAcquireTwice(t *testing.T) {
 	}
 	_, err = Acquire(dir)
 	var held *HeldError
-	if !errors.Is(err, ErrHeld) || !errors.As(err, &held) || held.Owner.PID != os.Getpid() || time.Since(held.Owner.Since) > time.Hour {
+	if !errors.Is(err, ErrHeld) || !errors.As(err, &held) || held.Owner.PID != os.Getpid() ||
+		time.Since(held.Owner.Since) > time.Hour {
 		t.Fatalf("second lock: %v", err)
 	}
 	host, _ := os.Hostname()
@@ -160,7 +161,8 @@ func TestOwnerOverLongerName(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held *HeldError
-	if _, err := Acquire(dir); !errors.As(err, &held) || held.Owner.PID != os.Getpid() || held.Dir != dir || len(held.Owner.Host) == 300 || held.Owner.Since.IsZero() {
+	if _, err := Acquire(dir); !errors.As(err, &held) || held.Owner.PID != os.Getpid() || held.Dir != dir ||
+		len(held.Owner.Host) == 300 || held.Owner.Since.IsZero() {
 		t.Errorf("%v, %+v", err, held)
 	}
 	if err := a.Release(); err != nil {
@@ -235,12 +237,14 @@ func TestHeldInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Release()
-	for name, text := range map[string]string{"a long host": `{"pid":7,"host":"` + strings.Repeat("h", 3000) + `"}`, "other things": `[1]`, "half": `{"pid":7,"host`} {
+	for name, text := range map[string]string{"a long host": `{"pid":7,"host":"` + strings.Repeat("h", 3000) + `"}`,
+		"other things": `[1]`, "half": `{"pid":7,"host`} {
 		if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		var held *HeldError
-		if _, err := Acquire(dir); !errors.As(err, &held) || (held.Owner.PID == 7) != (name == "a long host") || held.Dir != dir {
+		if _, err := Acquire(dir); !errors.As(err, &held) || (held.Owner.PID == 7) != (name == "a long host") ||
+			held.Dir != dir {
 			t.Errorf("%s: %.200v", name, err)
 		}
 	}

@@ -68,7 +68,8 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("largest difference is %g, want 2", got)
 		}
 	}
-	for _, got := range []float64{Relative([]float64{1}, nil), Largest(nil, []float64{1}), Largest([]float64{math.NaN(), 1}, []float64{1, 1}),
+	for _, got := range []float64{Relative([]float64{1}, nil), Largest(nil, []float64{1}),
+		Largest([]float64{math.NaN(), 1}, []float64{1, 1}),
 		Largest([]float64{1, 2}, []float64{1, math.NaN()}), Relative([]float64{math.NaN(), 1}, []float64{1, 1})} {
 		if !math.IsNaN(got) {
 			t.Errorf("difference of things that cannot be compared is %g, want NaN", got)

@@ -9,7 +9,8 @@ import (
 // Join undoes Split for every kind of number, and the upper half is no further away than any other bfloat16.
 func TestSplit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	bits := []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0x3f800000, 0x3f807fff, 0x3f808000, 0x3f80ffff, 0x7f7fffff, 0x7f800000, 0xff800000, 0x80000000, 0x80008000, 0xffffffff}
+	bits := []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0x3f800000, 0x3f807fff, 0x3f808000, 0x3f80ffff, 0x7f7fffff,
+		0x7f800000, 0xff800000, 0x80000000, 0x80008000, 0xffffffff}
 	for range 100000 {
 		bits = append(bits, r.Uint32())
 	}

@@ -23,7 +23,8 @@ func TestEverySignalInEveryState(t *testing.T) {
 		now          action
 		own, notOwns action // afterwards, where the runtime handles the signal and where it does not
 	}{
-		{"the runtime's", golang, golang, golang}, {"the runtime's with more flags", more, more, more}, {"the runtime's without its flag", bare, golang, golang},
+		{"the runtime's", golang, golang, golang}, {"the runtime's with more flags", more, more, more},
+		{"the runtime's without its flag", bare, golang, golang},
 		{"a library's", foreign, golang, foreign}, {"a library's without the flag", foreignBare, golang, foreignBare},
 		{"default", byDef, byDef, byDef}, {"ignored", ignore, ignore, ignore},
 	} {
@@ -48,7 +49,8 @@ func TestEverySignalInEveryState(t *testing.T) {
 					restore = Keep()
 				}
 				restore()
-				if after := get(t, sig); after.handler != want.handler || after.flags&^restorer != want.flags&^restorer {
+				if after := get(t, sig); after.handler != want.handler ||
+					after.flags&^restorer != want.flags&^restorer {
 					t.Errorf("signal %d, %s, before Keep: %v: %+v, want %+v", sig, c.name, late, after, want)
 				}
 				set(t, sig, &before)

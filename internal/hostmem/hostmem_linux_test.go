@@ -91,19 +91,25 @@ func TestGroup(t *testing.T) {
 		"out of sight": {"0::/../../a\n", []string{v2 + "/memory.max: 900"}, 900}, // another namespace's group
 		"no slash":     {"0::a\n", []string{v2 + "/memory.max: 900"}, 900},
 		"no path":      {"0::\n", []string{v2 + "/memory.max: 900"}, 900},
-		"old":          {"4:memory:/a\n", []string{v1 + "/a/memory.limit_in_bytes: 900", v1 + "/memory.limit_in_bytes: 890"}, 890},
+		"old": {"4:memory:/a\n",
+			[]string{v1 + "/a/memory.limit_in_bytes: 900", v1 + "/memory.limit_in_bytes: 890"}, 890},
 		"old, several": {"4:cpu,memory,pids:/a\n", []string{v1 + "/a/memory.limit_in_bytes: 900"}, 900},
 		"old, others":  {"4:cpu,memory2:/a\n5:name=memory:/a", []string{v1 + "/a/memory.limit_in_bytes: 900"}, Unknown},
-		"both, old":    {"4:memory:/a\n0::/\n", []string{v1 + "/a/memory.limit_in_bytes: 900", v2 + "/memory.max: 950"}, 900},
-		"both, new":    {"4:memory:/a\n0::/\n", []string{v1 + "/a/memory.limit_in_bytes: 950", v2 + "/memory.max: 900"}, 900},
-		"new first":    {"0::/\n4:memory:/a\n", []string{v1 + "/a/memory.limit_in_bytes: 950", v2 + "/memory.max: 900"}, 900},
-		"bad lines":    {"\n0\n4:memory\n0::/a", []string{v2 + "/a/memory.max: 900", v2 + "/memory.max: max"}, 900},
-		"cache": {"0::/a\n", []string{v2 + "/a/memory.max: 900", v2 + "/a/memory.current: 880", v2 + "/a/memory.stat: " +
+		"both, old": {"4:memory:/a\n0::/\n", []string{v1 + "/a/memory.limit_in_bytes: 900", v2 + "/memory.max: 950"},
+			900},
+		"both, new": {"4:memory:/a\n0::/\n", []string{v1 + "/a/memory.limit_in_bytes: 950", v2 + "/memory.max: 900"},
+			900},
+		"new first": {"0::/\n4:memory:/a\n", []string{v1 + "/a/memory.limit_in_bytes: 950", v2 + "/memory.max: 900"},
+			900},
+		"bad lines": {"\n0\n4:memory\n0::/a", []string{v2 + "/a/memory.max: 900", v2 + "/memory.max: max"}, 900},
+		"cache": {"0::/a\n", []string{v2 + "/a/memory.max: 900", v2 + "/a/memory.current: 880", v2 +
+			"/a/memory.stat: " +
 			"anon 500\nfile 370\ninactive_anon 500\nactive_anon 3\ninactive_file 300\nactive_file 70\nshmem 9\n"}, 390},
 		"more cache than usage": {"0::/a\n", []string{v2 + "/a/memory.max: 900", v2 + "/a/memory.current: 80",
 			v2 + "/a/memory.stat: inactive_file 100\n"}, 900}, // the numbers are read one after the other
-		"old cache": {"4:memory:/a\n", []string{v1 + "/a/memory.limit_in_bytes: 900", v1 + "/a/memory.usage_in_bytes: 880",
-			v1 + "/a/memory.stat: inactive_file 1\nactive_file 2\ntotal_inactive_file 30\ntotal_active_file 40\n"}, 90},
+		"old cache": {"4:memory:/a\n", []string{v1 + "/a/memory.limit_in_bytes: 900", v1 +
+			"/a/memory.usage_in_bytes: 880", v1 +
+			"/a/memory.stat: inactive_file 1\nactive_file 2\ntotal_inactive_file 30\ntotal_active_file 40\n"}, 90},
 	} {
 		root := host(t, append(c.files, "proc/self/cgroup: "+c.groups))
 		if got := group(root); got != c.want {

@@ -25,7 +25,8 @@ func bareBools(all []*source) (out []string) {
 				}
 			}
 			if _, list := lit.Type.(*ast.ArrayType); bools > 1 && !list {
-				out = append(out, fmt.Sprintf("%s: a literal with %d booleans: name its fields", s.at(lit.Pos()), bools))
+				out = append(out, fmt.Sprintf("%s: a literal with %d booleans: name its fields",
+					s.at(lit.Pos()), bools))
 			}
 			return true
 		})

@@ -91,7 +91,8 @@ func packageDocs(all []*source) (out []string) {
 			want = "Command "
 		}
 		if !strings.HasPrefix(s.ast.Doc.Text(), want) {
-			out = append(out, fmt.Sprintf("%s: the package comment begins %.30q, want %q", s.path, s.ast.Doc.Text(), want))
+			out = append(out, fmt.Sprintf("%s: the package comment begins %.30q, want %q", s.path,
+				s.ast.Doc.Text(), want))
 		}
 	}
 	for dir, files := range docs {

@@ -24,12 +24,14 @@ func unguarded(all []*source) (out []string) {
 		}
 	}
 	for _, s := range all {
-		if s.ast == nil || s.test || strings.HasPrefix(s.dir, "tools") || strings.HasSuffix(s.dir, "test") || s.dir == "internal/simd/gen" {
+		if s.ast == nil || s.test || strings.HasPrefix(s.dir, "tools") || strings.HasSuffix(s.dir, "test") ||
+			s.dir == "internal/simd/gen" {
 			continue
 		}
 		ast.Inspect(s.ast, func(n ast.Node) bool {
 			if bodies, ok := started(s, n, named); ok && !slices.ContainsFunc(bodies, guarded) {
-				out = append(out, fmt.Sprintf("%s: a goroutine that does not begin with \"defer fault.Guard()()\"", s.at(n.Pos())))
+				out = append(out, fmt.Sprintf("%s: a goroutine that does not begin with \"defer fault.Guard()()\"",
+					s.at(n.Pos())))
 			}
 			return true
 		})

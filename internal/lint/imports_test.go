@@ -45,7 +45,8 @@ var table = []row{
 	{pkg: "device", ours: "tensor internal/half"},
 	{pkg: "device/ref", ours: "device tensor internal/half"},
 	{pkg: "device/cpu/attn", ours: "device internal/simd"},
-	{pkg: "device/cpu", ours: "device device/cpu/attn tensor internal/half internal/hostmem internal/simd", foreign: "golang.org/x/sys github.com/klauspost/cpuid/v2"},
+	{pkg: "device/cpu", ours: "device device/cpu/attn tensor internal/half internal/hostmem internal/simd",
+		foreign: "golang.org/x/sys github.com/klauspost/cpuid/v2"},
 	{pkg: "device/cuda", ours: "device tensor internal/half internal/cu"},
 	{pkg: "device/cuda/cudatest", ours: "device/cuda"},
 	{pkg: "device/devicetest", ours: "device device/ref tensor internal/half"},
@@ -58,7 +59,8 @@ var table = []row{
 	{pkg: "optim", ours: "model layer device tensor"},
 	{pkg: "tokenizer", ours: "internal/vfs", foreign: "github.com/dlclark/regexp2/v2 golang.org/x/text"},
 	{pkg: "tokenizer/chat", foreign: "golang.org/x/text"},
-	{pkg: "data", ours: "internal/vfs internal/surrogate", foreign: "github.com/klauspost/compress github.com/parquet-go/parquet-go golang.org/x/sync"},
+	{pkg: "data", ours: "internal/vfs internal/surrogate",
+		foreign: "github.com/klauspost/compress github.com/parquet-go/parquet-go golang.org/x/sync"},
 	{pkg: "recipe", ours: "internal/near model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},
 	{pkg: "hf", ours: "model layer device tokenizer internal/safetensors internal/vfs"},
@@ -72,7 +74,8 @@ var table = []row{
 	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
 	{pkg: "eval", ours: "infer model layer data tokenizer internal/vfs"},
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
-	{pkg: "eval/harness", ours: "eval eval/task data tokenizer/chat internal/near", foreign: "github.com/goccy/go-yaml github.com/dlclark/regexp2/v2 golang.org/x/text"},
+	{pkg: "eval/harness", ours: "eval eval/task data tokenizer/chat internal/near",
+		foreign: "github.com/goccy/go-yaml github.com/dlclark/regexp2/v2 golang.org/x/text"},
 	{pkg: "eval/report", ours: "eval eval/task layer metrics"},
 	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device tensor eval eval/task eval/report internal/flock internal/vfs"},
 
@@ -82,7 +85,9 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "model/modeltest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser", "internal/kill", "internal/lint", "internal/quiet", "internal/quota"}
+var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "model/modeltest",
+	"internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser",
+	"internal/kill", "internal/lint", "internal/quiet", "internal/quota"}
 
 // onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}
@@ -109,7 +114,8 @@ func (r row) allows(imported string) string {
 			return ""
 		}
 		return "which only tests may import"
-	case inside && slices.Contains(onlyCommand, ours) && !strings.HasPrefix(r.pkg, "cmd/") && !strings.HasPrefix(r.pkg, "examples/") && !slices.Contains(onlyTests, r.pkg):
+	case inside && slices.Contains(onlyCommand, ours) && !strings.HasPrefix(r.pkg, "cmd/") &&
+		!strings.HasPrefix(r.pkg, "examples/") && !slices.Contains(onlyTests, r.pkg):
 		return "which only cmd and tests may import"
 	case inside && ours == "internal/fault": // every goroutine begins with its guard
 		return ""
@@ -161,7 +167,8 @@ func hostMemory(all []*source) (out []string) {
 				return true
 			}
 			if inner, ok := sel.X.(*ast.SelectorExpr); seesTensors || ok && inner.Sel.Name == "Buf" {
-				out = append(out, fmt.Sprintf("%s: %s looks at host memory; read it through the device", s.at(sel.Pos()), s.dir))
+				out = append(out, fmt.Sprintf("%s: %s looks at host memory; read it through the device",
+					s.at(sel.Pos()), s.dir))
 			}
 			return true
 		})

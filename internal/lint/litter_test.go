@@ -51,7 +51,8 @@ func TestNoLitter(t *testing.T) {
 }
 
 func TestLitterCanFail(t *testing.T) {
-	bad := []string{"data/LOCK", "data/train-00000.bin", "experiment/runs/a/rows.jsonl", "experiment/runs/a/eval/rows-2.jsonl", "experiment/time.json"}
+	bad := []string{"data/LOCK", "data/train-00000.bin", "experiment/runs/a/rows.jsonl",
+		"experiment/runs/a/eval/rows-2.jsonl", "experiment/time.json"}
 	good := []string{"data/lock.go", "results/evidence/pair.jsonl", "web/package.json"}
 	if got := litter(slices.Concat(good, bad)); !slices.Equal(got, bad) {
 		t.Errorf("%q", got)

@@ -57,7 +57,8 @@ func TestMethodsCanFail(t *testing.T) {
 		for i := range n {
 			text += fmt.Sprintf("func (x *T[E]) f%d() {}\n", i)
 		}
-		return map[string]string{"model/x.go": text, "model/y.go": "package model\nfunc (x T[E]) f0() {}", "model/z_test.go": "package model\nfunc (x T[E]) g() {}"}
+		return map[string]string{"model/x.go": text, "model/y.go": "package model\nfunc (x T[E]) f0() {}",
+			"model/z_test.go": "package model\nfunc (x T[E]) g() {}"}
 	}
 	pass(t, manyMethods, with(maxMethods))
 	refuse(t, manyMethods, with(maxMethods+1))

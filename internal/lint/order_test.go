@@ -70,9 +70,12 @@ func TestReadBeside(t *testing.T) { report(t, readBeside(tree(t))) }
 
 func TestReadBesideCanFail(t *testing.T) {
 	for _, body := range []string{"return x, f(&x)", "return x, g.check(1, call(p(&x[0])))", "return f(&x.y), x"} {
-		refuse(t, readBeside, map[string]string{"model/x.go": "package model\nfunc a() (int, error) { var x int; " + body + " }"})
+		refuse(t, readBeside, map[string]string{"model/x.go": "package model\nfunc a() (int, error) { var x int; " +
+			body + " }"})
 	}
-	for _, body := range []string{"return &x, f(&x)", "return y, f(&x)", "return x, f(x)", "return x, f(func() { g(&x[0]) })", "err := f(&x); return x, err"} {
-		pass(t, readBeside, map[string]string{"model/x.go": "package model\nfunc a() (int, error) { var x int; " + body + " }"})
+	for _, body := range []string{"return &x, f(&x)", "return y, f(&x)", "return x, f(x)",
+		"return x, f(func() { g(&x[0]) })", "err := f(&x); return x, err"} {
+		pass(t, readBeside, map[string]string{"model/x.go": "package model\nfunc a() (int, error) { var x int; " +
+			body + " }"})
 	}
 }

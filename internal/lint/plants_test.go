@@ -25,7 +25,8 @@ func lostPlants(bugs []plant, read func(path string) (string, error)) (out []str
 		case err != nil:
 			out = append(out, fmt.Sprintf("%s: %v", b.Name, err))
 		case b.Old == "" || n != 1:
-			out = append(out, fmt.Sprintf("%s: %s has %q %d times, want once: point it to where that code is now", b.Name, b.File, b.Old, n))
+			out = append(out, fmt.Sprintf("%s: %s has %q %d times, want once: point it to where that code is now",
+				b.Name, b.File, b.Old, n))
 		case b.New == b.Old:
 			out = append(out, fmt.Sprintf("%s: changes nothing", b.Name))
 		case len(b.Tests) == 0:
@@ -77,8 +78,10 @@ func TestPlantsCanFail(t *testing.T) {
 		t.Errorf("want no offender, got %q", out)
 	}
 	for name, change := range map[string]func(*plant){
-		"twice": func(p *plant) { p.Old = "b" }, "gone": func(p *plant) { p.Old = "z" }, "empty": func(p *plant) { p.Old = "" },
-		"no file": func(p *plant) { p.File = "y.go" }, "no change": func(p *plant) { p.New = p.Old }, "no tests": func(p *plant) { p.Tests = nil },
+		"twice": func(p *plant) { p.Old = "b" }, "gone": func(p *plant) { p.Old = "z" },
+		"empty":   func(p *plant) { p.Old = "" },
+		"no file": func(p *plant) { p.File = "y.go" }, "no change": func(p *plant) { p.New = p.Old },
+		"no tests": func(p *plant) { p.Tests = nil },
 	} {
 		if out := try(change); len(out) != 1 {
 			t.Errorf("%s: want one offender, got %q", name, out)

@@ -86,7 +86,8 @@ func strayStems(all []*source) (out []string) {
 				out = append(out, fmt.Sprintf("%s is not in %s: want it in %s.go", op, dir, stem))
 			}
 			if ok && got != stem && !strings.HasPrefix(got, stem+"_") {
-				out = append(out, fmt.Sprintf("%s is in %s/%s.go, but its oracle is in %s/%s.go: one stem per op", op, dir, got, oracleDir, stem))
+				out = append(out, fmt.Sprintf("%s is in %s/%s.go, but its oracle is in %s/%s.go: one stem per op", op,
+					dir, got, oracleDir, stem))
 			}
 		}
 		if name := casesDir + "/" + stem + ".go"; !files[name] {

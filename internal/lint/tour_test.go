@@ -60,7 +60,8 @@ func TestTourCanFail(t *testing.T) {
 	all := sources(t, map[string]string{"layer/x.go": "package layer\ntype T int\nfunc (T) m() {}\nvar v = 1"})
 	here := func(path string) bool { return path == "layer/x.go" }
 	for row, bad := range map[string]int{
-		"| `layer/x.go` | `T`, `m`, `v` | part |": 0, "| `layer/x.go` | | part |": 0, "| `layer/y.go` | | part |": 1, "| `layer/x.go` | `T`, `n` | part |": 1,
+		"| `layer/x.go` | `T`, `m`, `v` | part |": 0, "| `layer/x.go` | | part |": 0, "| `layer/y.go` | | part |": 1,
+		"| `layer/x.go` | `T`, `n` | part |": 1,
 	} {
 		if got := stale(row, all, here); len(got) != bad {
 			t.Errorf("%s: %q", row, got)
@@ -76,7 +77,8 @@ func TestTour(t *testing.T) {
 	}
 	_, tour, ok := strings.Cut(string(b), "\n## The tour")
 	tour, _, end := strings.Cut(tour, "\n## ")
-	if !ok || !end || len(regexp.MustCompile(`(?m)^\*\*\d\. `).FindAllString(tour, -1)) != 6 || len(tourRow.FindAllString(tour, -1)) < 20 {
+	if !ok || !end || len(regexp.MustCompile(`(?m)^\*\*\d\. `).FindAllString(tour, -1)) != 6 ||
+		len(tourRow.FindAllString(tour, -1)) < 20 {
 		t.Fatal("CONTRIBUTING.md has no tour of six questions with tables of files")
 	}
 	exists := func(path string) bool {

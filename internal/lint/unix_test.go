@@ -11,7 +11,8 @@ import (
 
 // unixCalls are what only Unix does without a privilege, or at all, with what a test for all systems uses instead.
 var unixCalls = map[string]string{
-	"os.Symlink": "vfstest.Symlink, which skips where links need a privilege", "os.Link": "a file of Unix", "os.Chmod": "a file of Unix",
+	"os.Symlink": "vfstest.Symlink, which skips where links need a privilege", "os.Link": "a file of Unix",
+	"os.Chmod": "a file of Unix",
 	"os.Chown": "a file of Unix", "syscall.Kill": "a file of Unix", "syscall.Mkfifo": "a file of Unix",
 }
 
@@ -44,7 +45,8 @@ func unixTests(all []*source) (out []string) {
 			if pkg, ok := sel.X.(*ast.Ident); ok {
 				name := pkg.Name + "." + sel.Sel.Name
 				if use, found := unixCalls[name]; found {
-					out = append(out, fmt.Sprintf("%s: %s in a test of all systems: use %s", s.at(sel.Pos()), name, use))
+					out = append(out, fmt.Sprintf("%s: %s in a test of all systems: use %s",
+						s.at(sel.Pos()), name, use))
 				}
 			}
 			return true
@@ -60,6 +62,8 @@ func TestUnixTestsCanFail(t *testing.T) {
 	const call = "package model\nvar x = os.Symlink"
 	refuse(t, unixTests, map[string]string{"model/x_test.go": call})
 	refuse(t, unixTests, map[string]string{"model/x_test.go": "//go:build !linux\n\n" + call})
-	pass(t, unixTests, map[string]string{"model/x.go": call, "model/x_linux_test.go": call, "model/x_unix_test.go": "//go:build unix\n\n" + call,
-		"model/y_test.go": "//go:build !windows\n\n" + call, "model/z_test.go": "package model\nvar x = vfstest.Symlink"})
+	pass(t, unixTests, map[string]string{"model/x.go": call, "model/x_linux_test.go": call,
+		"model/x_unix_test.go": "//go:build unix\n\n" + call,
+		"model/y_test.go":      "//go:build !windows\n\n" + call,
+		"model/z_test.go":      "package model\nvar x = vfstest.Symlink"})
 }

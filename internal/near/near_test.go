@@ -9,7 +9,8 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"trian", "train", 1}, {"abc", "abc", 0}, {"flaw", "lawn", 2}, {"ab", "ba", 1}} {
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"trian", "train", 1}, {"abc", "abc", 0},
+		{"flaw", "lawn", 2}, {"ab", "ba", 1}} {
 		if got, back := Distance(c.a, c.b), Distance(c.b, c.a); got != c.want || back != c.want {
 			t.Errorf("%q and %q: %d and %d, want %d", c.a, c.b, got, back, c.want)
 		}
@@ -18,7 +19,8 @@ func TestDistance(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	words := []string{"train", "decode", "gemm", "attention"}
-	for in, want := range map[string]string{"trian": "train", "atention": "attention", "foo": "", "": "", "dcode": "decode", strings.Repeat("train", 99): ""} {
+	for in, want := range map[string]string{"trian": "train", "atention": "attention", "foo": "", "": "",
+		"dcode": "decode", strings.Repeat("train", 99): ""} {
 		if got := Close(in, words); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -41,8 +43,12 @@ func TestBounds(t *testing.T) {
 		in, word string
 		close    bool
 	}{
-		{"abc", "xyc", true}, {"abc", "xyz", false}, {"abcdefgh", "xyzdefgh", false}, {"abcdefghi", "xyzdefghi", true}, {"abcdefghi", "wxyzefghi", false}, {"abcdefghijkl", "wxyzefghijkl", true}, {"", "ab", true}, {"", "abc", false},
-		{strings.Repeat("a", 90), strings.Repeat("a", 80), true}, {strings.Repeat("a", 300), strings.Repeat("a", 80-26) + strings.Repeat("b", 26), true}, {strings.Repeat("a", 300), strings.Repeat("a", 80-27) + strings.Repeat("b", 27), false},
+		{"abc", "xyc", true}, {"abc", "xyz", false}, {"abcdefgh", "xyzdefgh", false}, {"abcdefghi", "xyzdefghi", true},
+		{"abcdefghi", "wxyzefghi", false}, {"abcdefghijkl", "wxyzefghijkl", true}, {"", "ab", true},
+		{"", "abc", false},
+		{strings.Repeat("a", 90), strings.Repeat("a", 80), true},
+		{strings.Repeat("a", 300), strings.Repeat("a", 80-26) + strings.Repeat("b", 26), true},
+		{strings.Repeat("a", 300), strings.Repeat("a", 80-27) + strings.Repeat("b", 27), false},
 	} {
 		if got := Close(c.in, []string{c.word}); (got == c.word) != c.close || got != "" && got != c.word {
 			t.Errorf("%q for %q: %q", c.word, c.in, got)

@@ -21,7 +21,8 @@ func one(dtype, shape, offsets string) string {
 
 // twice is a header of two tensors of four bytes.
 func twice(a, b string) string {
-	return `{"a":{"dtype":"U8","shape":[4],"data_offsets":` + a + `},"b":{"dtype":"U8","shape":[4],"data_offsets":` + b + `}}`
+	return `{"a":{"dtype":"U8","shape":[4],"data_offsets":` + a + `},"b":{"dtype":"U8","shape":[4],"data_offsets":` +
+		b + `}}`
 }
 
 // faults are files that must be refused, with a part of the reason.
@@ -48,7 +49,8 @@ var faults = []struct {
 	{"tensor is null", raw(`{"a":null}`, 0), `tensor "a": header has`},
 	{"same tensor twice", raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" appears twice`},
 	{"same tensor twice, one escaped", raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" appears twice`},
-	{"same field twice", raw(`{"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0), `"dtype" appears twice`},
+	{"same field twice", raw(`{"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0),
+		`"dtype" appears twice`},
 	{"unknown field", raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":1}}`, 0), `unknown key "x"`},
 	{"unknown dtype", raw(one("F128", "[1]", "[0,16]"), 16), `unknown dtype "F128"`},
 	{"dtype in lower case", raw(one("f32", "[1]", "[0,4]"), 4), `unknown dtype "f32"`},
@@ -79,7 +81,9 @@ var faults = []struct {
 	{"same bytes twice", raw(twice("[0,4]", "[0,4]"), 4), `tensor "b": begins at byte 0, inside`},
 	{"hole", raw(twice("[0,4]", "[5,9]"), 9), "leaving a hole after byte 4"},
 	{"hole at the start", raw(one("U8", "[1]", "[1,2]"), 2), "leaving a hole after byte 0"},
-	{"empty tensor inside another", raw(`{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[0],"data_offsets":[2,2]}}`, 4), "inside"},
+	{"empty tensor inside another",
+		raw(`{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[0],"data_offsets":[2,2]}}`,
+			4), "inside"},
 	{"tail", raw(one("U8", "[1]", "[0,1]"), 2), "1 bytes of data belong to no tensor"},
 	{"tail without tensors", raw("{}", 1), "1 bytes of data belong to no tensor"},
 	{"metadata is text", raw(`{"__metadata__":"x"}`, 0), "__metadata__: header has x where {"},
@@ -127,7 +131,8 @@ func TestMemoryBound(t *testing.T) {
 	}
 	long := make([]string, 1000)
 	for i := range long {
-		long[i] = fmt.Sprintf(`"%x":{"dtype":"U8","shape":[0%s],"data_offsets":[0,0]}`, i, strings.Repeat(",0", maxRank-1))
+		long[i] = fmt.Sprintf(`"%x":{"dtype":"U8","shape":[0%s],"data_offsets":[0,0]}`, i,
+			strings.Repeat(",0", maxRank-1))
 	}
 	for name, head := range map[string]string{
 		"long shapes":  "{" + strings.Join(long, ",") + "}",

@@ -63,7 +63,8 @@ func TestOpenSliced(t *testing.T) {
 		"rows":    {{part([][2]int{{0, 1}, {2, 3}}, wide, 0, 12)}, {part([][2]int{{1, 2}, {3, 4}}, wide, 0, 12)}},
 		"columns": {{part(all, [][2]int{{0, 2}, {4, 5}}, 0, 12)}, {part(all, [][2]int{{2, 4}, {5, 6}}, 0, 12)}},
 		"ranges":  {{part(all, wide, 0, 7), part(all, wide, 20, 24)}, {part(all, wide, 7, 20)}},
-		"both":    {{part(all, [][2]int{{0, 3}}, 0, 5)}, {part(all, [][2]int{{0, 3}}, 5, 12)}, {part(all, [][2]int{{3, 6}}, 0, 12)}},
+		"both": {{part(all, [][2]int{{0, 3}}, 0, 5)}, {part(all, [][2]int{{0, 3}}, 5, 12)},
+			{part(all, [][2]int{{3, 6}}, 0, 12)}},
 	} {
 		dir := t.TempDir()
 		var paths []string
@@ -77,7 +78,8 @@ func TestOpenSliced(t *testing.T) {
 		}
 		got, err := f.Float32s("w")
 		info, ok := f.Info("w")
-		if err != nil || !ok || !slices.Equal(info.Shape, []int{4, 6}) || len(got) != 24 || !slices.Equal(f.Names(), []string{"w"}) {
+		if err != nil || !ok || !slices.Equal(info.Shape, []int{4, 6}) || len(got) != 24 ||
+			!slices.Equal(f.Names(), []string{"w"}) {
 			t.Fatalf("%s: %v, %v, %v", name, got, info, err)
 		}
 		for i, x := range got {
@@ -131,8 +133,12 @@ func TestOpenSlicedRefuses(t *testing.T) {
 		"columns":  func(s *Slice) { s.Cols = [][2]int{{0, 7}} },
 		"twice":    func(s *Slice) { s.Cols = [][2]int{{0, 3}, {2, 6}} },
 		"wrap":     func(s *Slice) { s.From, s.To = math.MaxInt, math.MinInt+23 },
-		"overflow": func(s *Slice) { s.Shape, s.Rows = []int{1<<62 + 6, 4}, [][2]int{{0, 6}}; s.Cols = [][2]int{{0, 4}} },
-		"both":     func(s *Slice) { s.Rows, s.Cols = [][2]int{{-4, 0}}, [][2]int{{-6, 0}} },
+		"overflow": func(s *Slice) {
+			s.Shape, s.Rows = []int{1<<62 + 6, 4},
+				[][2]int{{0, 6}}
+			s.Cols = [][2]int{{0, 4}}
+		},
+		"both": func(s *Slice) { s.Rows, s.Cols = [][2]int{{-4, 0}}, [][2]int{{-6, 0}} },
 	} {
 		s := part(all, wide, 0, 24)
 		change(&s)
@@ -163,7 +169,8 @@ func TestSlicesOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	end := Slice{Of: "w", Shape: []int{1 << 40, 3}, Rows: [][2]int{{0, 1 << 39}, {1 << 39, 1 << 40}}, Cols: [][2]int{{1, 2}}, From: 1<<40 - 2, To: 1<<40 - 1}
+	end := Slice{Of: "w", Shape: []int{1 << 40, 3}, Rows: [][2]int{{0, 1 << 39}, {1 << 39, 1 << 40}},
+		Cols: [][2]int{{1, 2}}, From: 1<<40 - 2, To: 1<<40 - 1}
 	done := make(chan error)
 	go func() {
 		_, err := f.Float32s("w")

@@ -39,8 +39,10 @@ func TestSlicedAndWholeTensors(t *testing.T) {
 		t.Fatal(err)
 	}
 	cube := []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
-	a := stored(t, dir, "a", meta, FromFloat32s("w@1", F32, []int{3}, []float32{21, 22, 23}), FromFloat32s("cube", BF16, []int{2, 3, 2}, cube))
-	b := stored(t, dir, "b", meta, FromFloat32s("w@0", F32, []int{1}, []float32{20}), FromFloat32s("one", F64, nil, []float32{7}), FromFloat32s("none", F32, []int{0, 4}, nil))
+	a := stored(t, dir, "a", meta, FromFloat32s("w@1", F32, []int{3}, []float32{21, 22, 23}),
+		FromFloat32s("cube", BF16, []int{2, 3, 2}, cube))
+	b := stored(t, dir, "b", meta, FromFloat32s("w@0", F32, []int{1}, []float32{20}),
+		FromFloat32s("one", F64, nil, []float32{7}), FromFloat32s("none", F32, []int{0, 4}, nil))
 	f, err := OpenSliced(vfs.OS{}, []string{a, b})
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +53,12 @@ func TestSlicedAndWholeTensors(t *testing.T) {
 		d      DType
 		shape  []int
 		bytes  int64
-	}{"w": {[]float32{20, 21, 22, 23}, F32, []int{2, 2}, 16}, "cube": {cube, BF16, []int{2, 3, 2}, 24}, "one": {[]float32{7}, F64, []int{}, 8}, "none": {nil, F32, []int{0, 4}, 0}} {
+	}{"w": {[]float32{20, 21, 22, 23}, F32, []int{2, 2}, 16}, "cube": {cube, BF16, []int{2, 3, 2}, 24},
+		"one": {[]float32{7}, F64, []int{}, 8}, "none": {nil, F32, []int{0, 4}, 0}} {
 		got, err := f.Float32s(name)
 		i, ok := f.Info(name)
-		if err != nil || !ok || !slices.Equal(got, want.values) || i.Name != name || i.DType != want.d || !slices.Equal(i.Shape, want.shape) || i.End-i.Begin != want.bytes {
+		if err != nil || !ok || !slices.Equal(got, want.values) || i.Name != name || i.DType != want.d ||
+			!slices.Equal(i.Shape, want.shape) || i.End-i.Begin != want.bytes {
 			t.Errorf("%s: %v, %+v, %v", name, got, i, err)
 		}
 	}
@@ -80,17 +84,22 @@ func TestSlicedTexts(t *testing.T) {
 		values int
 		want   string
 	}{
-		"a gap":        {map[string]Slice{"x": all(1, 4)}, 3, `safetensors DIR/*: tensor "w" has 3 elements in 1 slices, want 6`},
-		"a length":     {map[string]Slice{"x": all(1, 4)}, 2, `safetensors DIR/f: tensor "x": elements [1, 4) of [2 3] are not its [2]`},
-		"an end":       {map[string]Slice{"x": all(4, 7)}, 3, `safetensors DIR/f: tensor "x": rows [[0 2]], columns [[0 3]] and end 7 are not within [2 3]`},
-		"no direction": {map[string]Slice{"x": all(4, 3)}, 0, `safetensors DIR/f: tensor "x": elements [4, 3) of [2 3] are not its [0]`},
+		"a gap": {map[string]Slice{"x": all(1, 4)}, 3,
+			`safetensors DIR/*: tensor "w" has 3 elements in 1 slices, want 6`},
+		"a length": {map[string]Slice{"x": all(1, 4)}, 2,
+			`safetensors DIR/f: tensor "x": elements [1, 4) of [2 3] are not its [2]`},
+		"an end": {map[string]Slice{"x": all(4, 7)}, 3,
+			`safetensors DIR/f: tensor "x": rows [[0 2]], columns [[0 3]] and end 7 are not within [2 3]`},
+		"no direction": {map[string]Slice{"x": all(4, 3)}, 0,
+			`safetensors DIR/f: tensor "x": elements [4, 3) of [2 3] are not its [0]`},
 	} {
 		dir := t.TempDir()
 		meta, err := SliceMeta(c.slices)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = OpenSliced(vfs.OS{}, []string{stored(t, dir, "f", meta, FromFloat32s("x", F32, []int{c.values}, make([]float32, c.values)))})
+		_, err = OpenSliced(vfs.OS{}, []string{stored(t, dir, "f", meta,
+			FromFloat32s("x", F32, []int{c.values}, make([]float32, c.values)))})
 		if err == nil || strings.ReplaceAll(filepath.ToSlash(err.Error()), filepath.ToSlash(dir), "DIR") != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
@@ -99,7 +108,8 @@ func TestSlicedTexts(t *testing.T) {
 	again := stored(t, dir, "again", nil, FromFloat32s("w", F32, []int{2, 3}, make([]float32, 6)))
 	other := stored(t, dir, "other", nil, FromFloat32s("w", F32, []int{3, 2}, make([]float32, 6)))
 	bf16 := stored(t, dir, "bf16", nil, FromFloat32s("w", BF16, []int{2, 3}, make([]float32, 6)))
-	bad := stored(t, dir, "bad", map[string]string{slicesKey: "["}, FromFloat32s("w", F32, []int{1}, make([]float32, 1)))
+	bad := stored(t, dir, "bad", map[string]string{slicesKey: "["},
+		FromFloat32s("w", F32, []int{1}, make([]float32, 1)))
 	for _, c := range []struct {
 		paths []string
 		want  string
@@ -119,13 +129,15 @@ func TestSlicedTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := stored(t, dir, "twice", meta, FromFloat32s("x", F32, []int{3}, make([]float32, 3)), FromFloat32s("y", F32, []int{3}, make([]float32, 3)))
+	path := stored(t, dir, "twice", meta, FromFloat32s("x", F32, []int{3}, make([]float32, 3)),
+		FromFloat32s("y", F32, []int{3}, make([]float32, 3)))
 	f, err := OpenSliced(vfs.OS{}, []string{path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.Bytes("w"); err == nil || err.Error() != "safetensors "+path+`: tensor "w": element 2 is in two slices` {
+	if _, err := f.Bytes("w"); err == nil ||
+		err.Error() != "safetensors "+path+`: tensor "w": element 2 is in two slices` {
 		t.Error(err)
 	}
 }
@@ -136,7 +148,10 @@ func TestRunsOfEveryKind(t *testing.T) {
 	for n := range 4 {
 		for code := range 6 * 6 * 6 * 6 {
 			a, b, c, d := code%6-1, code/6%6-1, code/36%6-1, code/216-1
-			good := func(from, to, after int) bool { return from >= after && to <= n && (from < to || n == 0 && from == to) }
+			good := func(from, to, after int) bool {
+				return from >= after && to <= n &&
+					(from < to || n == 0 && from == to)
+			}
 			want := -1
 			if good(a, b, 0) && good(c, d, b) {
 				want = b - a + d - c
@@ -157,8 +172,10 @@ func TestSizesUpToTheLargest(t *testing.T) {
 		want  int64
 		good  bool
 	}{
-		{U8, []int{most}, most, true}, {U8, []int{most/2 + 1, 2}, 0, false}, {U8, []int{2, most / 2}, most - 1, true}, {I16, []int{most / 2}, most - 1, true},
-		{I16, []int{most/2 + 1}, 0, false}, {U8, nil, 1, true}, {F64, nil, 8, true}, {F32, []int{0, 5}, 0, true}, {F32, []int{-1}, 0, false}, {F32, []int{0, -1}, 0, false}, {F32, []int{-1, 0}, 0, false},
+		{U8, []int{most}, most, true}, {U8, []int{most/2 + 1, 2}, 0, false}, {U8, []int{2, most / 2}, most - 1, true},
+		{I16, []int{most / 2}, most - 1, true},
+		{I16, []int{most/2 + 1}, 0, false}, {U8, nil, 1, true}, {F64, nil, 8, true}, {F32, []int{0, 5}, 0, true},
+		{F32, []int{-1}, 0, false}, {F32, []int{0, -1}, 0, false}, {F32, []int{-1, 0}, 0, false},
 		{"F7", []int{1}, 0, false}, {F32, []int{0, most, most}, 0, false},
 	} {
 		if n, ok := byteSize(c.d, c.shape); n != c.want || ok != c.good {
@@ -169,7 +186,8 @@ func TestSizesUpToTheLargest(t *testing.T) {
 	for _, c := range []struct {
 		sizes []int
 		good  bool
-	}{{[]int{room}, true}, {[]int{room + 1}, false}, {[]int{1, room - 1}, true}, {[]int{room - 1, 1}, true}, {[]int{1, room}, false}, {[]int{room, 1}, false}, {[]int{room, 0}, true}} {
+	}{{[]int{room}, true}, {[]int{room + 1}, false}, {[]int{1, room - 1}, true}, {[]int{room - 1, 1}, true},
+		{[]int{1, room}, false}, {[]int{room, 1}, false}, {[]int{room, 0}, true}} {
 		var list []Entry
 		sum := 0
 		for i, n := range c.sizes {
@@ -196,7 +214,8 @@ func TestEmptyTensorsAnywhere(t *testing.T) {
 			t.Errorf("tensor %d is %q, want %q", i, got, want)
 		}
 	}
-	if _, err := f.Float32s("a"); err == nil || err.Error() != `safetensors in memory: tensor "a" is U8, not a float type (F64, F32, F16, BF16)` {
+	if _, err := f.Float32s("a"); err == nil ||
+		err.Error() != `safetensors in memory: tensor "a" is U8, not a float type (F64, F32, F16, BF16)` {
 		t.Error(err)
 	}
 	if err := f.Close(); err != nil {
@@ -216,21 +235,24 @@ func TestLayoutTexts(t *testing.T) {
 		`tensor "b": ends at byte 8, beyond the 7 bytes of data in the file`:         raw(twice("[0,4]", "[4,8]"), 7),
 		"3 bytes of data belong to no tensor: the last one ends at byte 8 of 11":     raw(twice("[0,4]", "[4,8]"), 11),
 		"file of 7 bytes is too small: the header length alone takes 8":              raw("{}", 0)[:7],
-		"header of 9223372036854775807 bytes is too large: at most " + "100000000":   {255, 255, 255, 255, 255, 255, 255, 127},
+		"header of 9223372036854775807 bytes is too large: at most " +
+			"100000000": {255, 255, 255, 255, 255, 255, 255, 127},
 	} {
 		if _, err := Parse(b); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	for want, meta := range map[string]map[string]string{
-		`safetensors: metadata "\xff": "v" is not UTF-8`: {"\xff": "v"}, `safetensors: metadata "k": "\xff" is not UTF-8`: {"k": "\xff"}} {
+		`safetensors: metadata "\xff": "v" is not UTF-8`: {"\xff": "v"},
+		`safetensors: metadata "k": "\xff" is not UTF-8`: {"k": "\xff"}} {
 		if err := Write(&bytes.Buffer{}, nil, meta); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	short := Entry{"s", U8, []int{5}, FromBytes("s", U8, []int{3}, make([]byte, 3)).WriteTo}
 	for _, list := range [][]Entry{{short}, {FromFloat32s("a", F32, []int{2}, make([]float32, 2)), short}} {
-		if err := Write(&bytes.Buffer{}, list, nil); err == nil || err.Error() != `safetensors: tensor "s": 2 of its 5 bytes were not written` {
+		if err := Write(&bytes.Buffer{}, list, nil); err == nil ||
+			err.Error() != `safetensors: tensor "s": 2 of its 5 bytes were not written` {
 			t.Error(err)
 		}
 	}
@@ -266,7 +288,8 @@ func (w *limited) Write(p []byte) (int, error) {
 
 // Wherever writing fails, in the header or in a tensor of any kind, that error is returned.
 func TestWriteFailsAnywhere(t *testing.T) {
-	list := []Entry{FromInt64s("i", []int{2}, []int64{1, 2}), FromFloat32s("f", F32, []int{2}, []float32{1, 2}), FromBytes("b", U8, []int{3}, []byte{1, 2, 3})}
+	list := []Entry{FromInt64s("i", []int{2}, []int64{1, 2}), FromFloat32s("f", F32, []int{2}, []float32{1, 2}),
+		FromBytes("b", U8, []int{3}, []byte{1, 2, 3})}
 	size, err := Size(list, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,8 @@ func TestOpen(t *testing.T) {
 		t.Errorf("BF16: %v (%v)", got, err)
 	}
 	for name, want := range map[string][]int64{
-		"I64": {math.MinInt64, math.MaxInt64}, "I32": {-2}, "U32": {0xfffffffe}, "I16": {-2}, "U16": {0xfffe}, "I8": {-2}, "U8": {0xfe}, "BOOL": {1, 0},
+		"I64": {math.MinInt64, math.MaxInt64}, "I32": {-2}, "U32": {0xfffffffe}, "I16": {-2}, "U16": {0xfffe},
+		"I8": {-2}, "U8": {0xfe}, "BOOL": {1, 0},
 	} {
 		if got, err := f.Int64s("int/" + name); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v (%v), want %v", name, got, err, want)
@@ -173,7 +174,8 @@ func TestWriteRefuses(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	kinds := []DType{Bool, U8, F8E4M3, I16, BF16, F32, C64, U64}
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfNDistinct(rapid.String().Filter(func(s string) bool { return s != metadataKey }), 0, 8, rapid.ID).Draw(t, "names")
+		names := rapid.SliceOfNDistinct(rapid.String().Filter(func(s string) bool { return s != metadataKey }), 0, 8,
+			rapid.ID).Draw(t, "names")
 		want := map[string][]byte{}
 		var entries []Entry
 		for _, name := range names {

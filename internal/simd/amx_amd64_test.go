@@ -28,7 +28,8 @@ func TestTilesAreFew(t *testing.T) {
 		c := [3][]float32{make([]float32, m*n), make([]float32, m*n), make([]float32, m*n)}
 		for i, x := range []*kernels{&amx, &avx512, &avx2} {
 			g := &s.bf16
-			*g = gemmBF16{&x.bf16Kernels, m, n, (k + 31) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[i], n, false, &s, false, true, true, 0, nil}
+			*g = gemmBF16{&x.bf16Kernels, m, n, (k + 31) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[i], n, false,
+				&s, false, true, true, 0, nil}
 			x.product(g)
 		}
 		near(t, "avx512", c[1], c[0], 0)
@@ -61,7 +62,8 @@ func TestNarrowIsWide(t *testing.T) {
 				}
 				s := Scratch{chooser: chooser{kernel: kernel, count: 1}}
 				g := &s.bf16
-				*g = gemmBF16{&amx.bf16Kernels, m, n, steps, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[kernel], n, bits&1 != 0, &s, bits&2 != 0, true, true, 0, h}
+				*g = gemmBF16{&amx.bf16Kernels, m, n, steps, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[kernel], n,
+					bits&1 != 0, &s, bits&2 != 0, true, true, 0, h}
 				productAMX(g)
 			}
 			if !slices.Equal(asBF16(c[0]), asBF16(c[1])) {

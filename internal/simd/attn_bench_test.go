@@ -38,8 +38,9 @@ func BenchmarkAttnTile(b *testing.B) {
 	for maps := 1; maps <= 2; maps++ {
 		rows, dv := 64, d*maps
 		kv := packed(SizeBF16(cols, d))
-		x := AttnRows{Maps: maps, Rows: rows, Used: rows, Cols: cols, D: d, DV: dv, Q: packed(SizeBF16(maps*rows, d)), K: [2][]uint16{kv, kv},
-			V: packed(SizeBF16(cols, dv)), StrideV: SizeBF16(32, cols), Scale: 0.125, Top: Aligned(maps * rows), Sum: Aligned(maps * rows), Acc: Aligned(maps * rows * dv),
+		x := AttnRows{Maps: maps, Rows: rows, Used: rows, Cols: cols, D: d, DV: dv, Q: packed(SizeBF16(maps*rows, d)),
+			K: [2][]uint16{kv, kv}, V: packed(SizeBF16(cols, dv)), StrideV: SizeBF16(32, cols), Scale: 0.125,
+			Top: Aligned(maps * rows), Sum: Aligned(maps * rows), Acc: Aligned(maps * rows * dv),
 			Lo: make([]int32, rows), Hi: make([]int32, rows), Live: slices.Repeat([]int32{cols / 32}, rows/32)}
 		b.Run(fmt.Sprintf("forward%d", maps), func(b *testing.B) {
 			quiet.Time(b, peak, float64(often*maps*rows*cols*2*(d+dv)), func() {
@@ -49,8 +50,9 @@ func BenchmarkAttnTile(b *testing.B) {
 			})
 		})
 		rows = 256
-		g := AttnGrad{Maps: maps, Rows: rows, Cols: cols, D: d, DV: dv, DO: packed(SizeBF16(rows, dv)), K: x.K, V: packed(SizeBF16(cols, dv)),
-			Lo: make([]int32, rows), Hi: make([]int32, rows), Live: make([]int32, rows/32), Scale: 0.125, Lam: Aligned(rows),
+		g := AttnGrad{Maps: maps, Rows: rows, Cols: cols, D: d, DV: dv, DO: packed(SizeBF16(rows, dv)), K: x.K,
+			V: packed(SizeBF16(cols, dv)), Lo: make([]int32, rows), Hi: make([]int32, rows),
+			Live: make([]int32, rows/32), Scale: 0.125, Lam: Aligned(rows),
 			Mix: packed(SizeBF16(cols, rows)), StridePairs: SizeBF16(32, rows)}
 		for i := range g.Live {
 			g.Live[i] = cols / 32

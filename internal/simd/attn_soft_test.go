@@ -44,7 +44,8 @@ func TestSoften(t *testing.T) {
 			rows, width, dv := sh[0], sh[1], sh[2]
 			acc := random(r, rows*(dv+2), 1)
 			was, logits := append([]float32(nil), acc...), make([][]float64, rows)
-			s := SoftTile{Rows: rows, Width: width, Scale: 0.75, Top: make([]float32, rows+1), Sum: make([]float32, rows+1), Acc: acc, LdAcc: dv + 2}
+			s := SoftTile{Rows: rows, Width: width, Scale: 0.75, Top: make([]float32, rows+1),
+				Sum: make([]float32, rows+1), Acc: acc, LdAcc: dv + 2}
 			for i := range s.Top {
 				s.Top[i] = float32(math.Inf(-1))
 			}
@@ -120,7 +121,8 @@ func TestSoftenBack(t *testing.T) {
 		for _, sh := range softShapes {
 			for maps := 1; maps <= 2; maps++ {
 				rows, width := sh[0], sh[1]
-				x := SoftTileBack{Maps: maps, Rows: rows, Width: width, Scale: 0.75, Mix: random(r, rows*TileCols, 1), Lam: random(r, rows, 1)}
+				x := SoftTileBack{Maps: maps, Rows: rows, Width: width, Scale: 0.75, Mix: random(r, rows*TileCols, 1),
+					Lam: random(r, rows, 1)}
 				x.DP, x.Hi = tileOf(r, rows, width)
 				for i := range x.DP {
 					if x.DP[i] < -400 {
@@ -165,7 +167,8 @@ func checkSoftBack(t *testing.T, x, was *SoftTileBack, i int) {
 		}
 		got, want := []float32{x.P[0][at], x.DP[at]}, []float32{float32(p[0]), float32(ds[0])}
 		if x.Maps == 2 {
-			got, want = []float32{x.P[0][at], x.P[1][at], x.Mix[at]}, []float32{float32(ds[0]), float32(ds[1]), float32(p[0] + p[1])}
+			got, want = []float32{x.P[0][at], x.P[1][at], x.Mix[at]},
+				[]float32{float32(ds[0]), float32(ds[1]), float32(p[0] + p[1])}
 		}
 		near(t, "softmax backward", got, want, 3e-6)
 	}
@@ -180,8 +183,9 @@ func TestMixNorm(t *testing.T) {
 			for _, all := range []bool{true, false} {
 				rows, n := sh[0], sh[1]
 				ld, ldOut := n+3, n+5
-				x := MixNorm{Rows: rows, Cols: n, Ld: ld, Weight: random(r, n, 1), Rstd: make([]float32, 2*rows), LdRstd: 2,
-					Eps: 0.01, Scale: 0.8, Back: random(r, rows, 1), Out: View{X: make([]float32, rows*ldOut), Ld: ldOut}}
+				x := MixNorm{Rows: rows, Cols: n, Ld: ld, Weight: random(r, n, 1),
+					Rstd: make([]float32, 2*rows), LdRstd: 2, Eps: 0.01, Scale: 0.8, Back: random(r, rows, 1),
+					Out: View{X: make([]float32, rows*ldOut), Ld: ldOut}}
 				var was [2][]float32
 				for m := range 2 {
 					x.Acc[m], x.F[m] = random(r, rows*ld, 1), random(r, rows, 1)
@@ -243,13 +247,17 @@ func TestSoftenKeepsNaN(t *testing.T) {
 			x := random(r, rows*TileCols, 3)
 			x[bad*TileCols+at] = float32(math.NaN())
 			p, dp := append([]float32(nil), x...), random(r, rows*TileCols, 1)
-			s := SoftTile{Rows: rows, Width: width, Hi: hi, X: x, Scale: 0.75, Top: make([]float32, rows), Sum: make([]float32, rows)}
+			s := SoftTile{Rows: rows, Width: width, Hi: hi, X: x, Scale: 0.75, Top: make([]float32, rows),
+				Sum: make([]float32, rows)}
 			tile.Soften(&s)
-			tile.SoftenBack(&SoftTileBack{Maps: 1, Rows: rows, Width: width, Hi: hi, P: [2][]float32{p}, DP: dp, Scale: 0.75,
-				LSE: [2][]float32{make([]float32, rows)}, Delta: [2][]float32{make([]float32, rows)}})
+			tile.SoftenBack(&SoftTileBack{Maps: 1, Rows: rows, Width: width, Hi: hi, P: [2][]float32{p},
+				DP: dp, Scale: 0.75, LSE: [2][]float32{make([]float32, rows)},
+				Delta: [2][]float32{make([]float32, rows)}})
 			for i := range rows {
-				if isNaN(s.Sum[i]) != (i == bad) || isNaN(dp[i*TileCols+at]) != (i == bad) || isNaN(p[i*TileCols+at]) != (i == bad) {
-					t.Fatalf("NaN in row %d, column %d: row %d has the sum %g, P %g and dS %g", bad, at, i, s.Sum[i], p[i*TileCols+at], dp[i*TileCols+at])
+				if isNaN(s.Sum[i]) != (i == bad) || isNaN(dp[i*TileCols+at]) != (i == bad) ||
+					isNaN(p[i*TileCols+at]) != (i == bad) {
+					t.Fatalf("NaN in row %d, column %d: row %d has the sum %g, P %g and dS %g", bad, at, i, s.Sum[i],
+						p[i*TileCols+at], dp[i*TileCols+at])
 				}
 			}
 		}

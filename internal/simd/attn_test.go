@@ -55,11 +55,12 @@ func TestAttnForward(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 1))
 		var s Scratch
 		var tile AttnTile
-		for _, sh := range [][6]int{{32, 32, 32, 32, 1, 1}, {64, 128, 64, 64, 1, 64}, {64, 96, 40, 96, 2, 50}, {32, 64, 64, 32, 2, 17}} {
+		for _, sh := range [][6]int{{32, 32, 32, 32, 1, 1}, {64, 128, 64, 64, 1, 64}, {64, 96, 40, 96, 2, 50},
+			{32, 64, 64, 32, 2, 17}} {
 			rows, cols, d, dv, maps := sh[0], sh[1], sh[2], sh[3], sh[4]
 			n := maps * rows
-			x := AttnRows{Maps: maps, Rows: rows, Used: sh[5], Cols: cols, D: d, DV: dv, StrideV: SizeBF16(32, cols), Scale: 0.3, First: true,
-				Top: make([]float32, n), Sum: make([]float32, n), Acc: make([]float32, n*dv)}
+			x := AttnRows{Maps: maps, Rows: rows, Used: sh[5], Cols: cols, D: d, DV: dv, StrideV: SizeBF16(32, cols),
+				Scale: 0.3, First: true, Top: make([]float32, n), Sum: make([]float32, n), Acc: make([]float32, n*dv)}
 			var q []float32
 			x.Q, q = packedA(r, n, d)
 			sums, accs := make([]float64, n), make([]float64, n*dv)
@@ -100,7 +101,8 @@ func TestAttnForward(t *testing.T) {
 				if i%rows >= x.Used {
 					continue
 				}
-				near(t, "log sum", []float32{x.Top[i] + float32(math.Log2(float64(x.Sum[i])))}, []float32{float32(math.Log2(sums[i]))}, 2e-4)
+				near(t, "log sum", []float32{x.Top[i] + float32(math.Log2(float64(x.Sum[i])))},
+					[]float32{float32(math.Log2(sums[i]))}, 2e-4)
 				for j := range dv {
 					x.Acc[i*dv+j] /= x.Sum[i]
 					accs[i*dv+j] /= sums[i]
@@ -117,10 +119,12 @@ func TestAttnGrad(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 2))
 		var s Scratch
 		var tile AttnTile
-		for _, sh := range [][5]int{{32, 32, 32, 32, 1}, {64, 128, 64, 64, 1}, {64, 128, 40, 70, 2}, {96, 64, 32, 96, 2}} {
+		for _, sh := range [][5]int{{32, 32, 32, 32, 1}, {64, 128, 64, 64, 1}, {64, 128, 40, 70, 2},
+			{96, 64, 32, 96, 2}} {
 			rows, cols, d, dv, maps := sh[0], sh[1], sh[2], sh[3], sh[4]
-			x := &AttnGrad{Maps: maps, Rows: rows, Cols: cols, D: d, DV: dv, Scale: 0.2, Lam: random(r, rows, 1), Live: make([]int32, rows/32),
-				Mix: make([]uint16, SizeBF16(cols, rows)), StridePairs: SizeBF16(32, maps*rows)}
+			x := &AttnGrad{Maps: maps, Rows: rows, Cols: cols, D: d, DV: dv, Scale: 0.2, Lam: random(r, rows, 1),
+				Live: make([]int32, rows/32), Mix: make([]uint16, SizeBF16(cols, rows)),
+				StridePairs: SizeBF16(32, maps*rows)}
 			x.Lo, x.Hi = spans(r, rows, cols)
 			for i := range x.Live {
 				x.Live[i] = Masked | int32(cols/32)
@@ -321,8 +325,9 @@ func TestAttnRows(t *testing.T) {
 				vdo, do := view()
 				do = slices.Clone(do)
 				vo2, o2 := view()
-				n := NormBack{Rows: rows, Cols: cols, DO: vdo, DOut: vx, Raw: vy, Out2: vo2, Delta: [2][]float32{make([]float32, rows), make([]float32, rows)}, Weight: random(r, cols, 1), Rstd: random(r, 2*rows, 1), LdRstd: 2, Scale: 0.7,
-					DNorm: make([]float32, cols)}
+				n := NormBack{Rows: rows, Cols: cols, DO: vdo, DOut: vx, Raw: vy, Out2: vo2,
+					Delta: [2][]float32{make([]float32, rows), make([]float32, rows)}, Weight: random(r, cols, 1),
+					Rstd: random(r, 2*rows, 1), LdRstd: 2, Scale: 0.7, DNorm: make([]float32, cols)}
 				dnorm := make([]float32, cols)
 				for i := range rows {
 					rstd, mean := float64(n.Rstd[2*i]), 0.0
@@ -337,7 +342,8 @@ func TestAttnRows(t *testing.T) {
 				tile.NormBack(&n)
 				near(t, "dnorm", n.DNorm, dnorm, 1e-5)
 				for i := range rows {
-					want := []float32{float32(dot64(do[i*ld:][:cols], y[i*ld:])), float32(dot64(do[i*ld:][:cols], o2[i*ld:]))}
+					want := []float32{float32(dot64(do[i*ld:][:cols], y[i*ld:])),
+						float32(dot64(do[i*ld:][:cols], o2[i*ld:]))}
 					near(t, "delta", []float32{n.Delta[0][i], n.Delta[1][i]}, want, 1e-4)
 				}
 				if tol := float32(1e-5); half {

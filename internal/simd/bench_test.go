@@ -52,8 +52,8 @@ func asBF16(x []float32) []uint16 { return unsafe.Slice((*uint16)(unsafe.Pointer
 // BenchmarkGemmBF16 times products of packed operands on one thread, and attention's short ones in the caches.
 func BenchmarkGemmBF16(b *testing.B) {
 	peak := peakNamed(b, "amx bf16")
-	for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 1024, 384}, {4096, 384, 1024},
-		{64, 128, 64}, {64, 128, 128}, {128, 64, 128}} {
+	for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 1024, 384},
+		{4096, 384, 1024}, {64, 128, 64}, {64, 128, 128}, {128, 64, 128}} {
 		m, n, k := s[0], s[1], s[2]
 		r := rand.New(rand.NewPCG(1, 1))
 		x, w, y := huge(b, m*k), huge(b, n*k), huge(b, m*n)
@@ -73,7 +73,8 @@ func BenchmarkGemmBF16(b *testing.B) {
 			c    View
 			from View // packed in the call, or as it lies
 			rows bool
-		}{{"packed", to[0], View{}, false}, {"packing a", to[0], View{X: x, Ld: k}, false}, {"packed/halves", to[1], View{}, false},
+		}{{"packed", to[0], View{}, false}, {"packing a", to[0], View{X: x, Ld: k}, false},
+			{"packed/halves", to[1], View{}, false},
 			{"packing a/halves", to[1], halves, false}, {"rows/halves", to[1], halves, true}} {
 			if way.rows && !RowsBF16(halves, k) {
 				continue

@@ -43,12 +43,14 @@ func TestGemmToHalves(t *testing.T) {
 					d := min(run, k-p)
 					first, last := p == 0, p+d == k
 					PackABF16(pa, m, d, a.From(0, p), false)
-					GemmPartBF16(m, n, d, pa, pb[min(len(pb), 32*p):], k, View{X: wide, Ld: ldc}, acc, false, first, last, &s)
+					GemmPartBF16(m, n, d, pa, pb[min(len(pb), 32*p):], k, View{X: wide, Ld: ldc}, acc, false,
+						first, last, &s)
 				}
 				for p := 0; p < max(1, k); p += run {
 					d := min(run, k-p)
 					PackABF16(pa, m, d, a.From(0, p), false)
-					GemmPartBF16(m, n, d, pa, pb[min(len(pb), 32*p):], k, View{H: in, Ld: ldc}, acc, far, p == 0, p+d == k, &s)
+					GemmPartBF16(m, n, d, pa, pb[min(len(pb), 32*p):], k, View{H: in, Ld: ldc}, acc, far,
+						p == 0, p+d == k, &s)
 				}
 				want := make([]uint16, len(c))
 				NarrowBF16(want, wide)
@@ -61,7 +63,8 @@ func TestGemmToHalves(t *testing.T) {
 				}
 				for p := 0; p < k; p += run {
 					d := min(run, k-p)
-					GemmRowsBF16(m, n, d, a.From(0, p), pb[32*p:], k, View{H: as, Ld: ldc}, acc, far, p == 0, p+d == k, &s)
+					GemmRowsBF16(m, n, d, a.From(0, p), pb[32*p:], k, View{H: as, Ld: ldc}, acc, far,
+						p == 0, p+d == k, &s)
 				}
 				if !slices.Equal(as, want) {
 					t.Fatalf("%s: other sums for rows as they lie", what)

@@ -26,7 +26,8 @@ func (o operand) halves() View {
 func TestPackBF16(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
-		for _, sh := range [][2]int{{1, 1}, {16, 32}, {32, 32}, {33, 65}, {17, 31}, {64, 96}, {5, 130}, {100, 7}, {49, 74}, {33, 129}, {15, 59}} {
+		for _, sh := range [][2]int{{1, 1}, {16, 32}, {32, 32}, {33, 65}, {17, 31}, {64, 96}, {5, 130}, {100, 7},
+			{49, 74}, {33, 129}, {15, 59}} {
 			for bits := range 4 {
 				across, k, down, b := sh[0], sh[1], bits&1 != 0, bits&2 != 0
 				x := newOperand(r, across, k, down)
@@ -42,7 +43,8 @@ func TestPackBF16(t *testing.T) {
 						PackABF16(dst, across, k, view, down)
 					}
 					if !slices.Equal(dst[:len(want)], want) || dst[len(want)] != 0x7FC0 {
-						t.Fatalf("%d×%d, down %v, as B %v, of %s: wrong", across, k, down, b, []string{"floats", "halves"}[kind])
+						t.Fatalf("%d×%d, down %v, as B %v, of %s: wrong", across, k, down, b,
+							[]string{"floats", "halves"}[kind])
 					}
 				}
 			}

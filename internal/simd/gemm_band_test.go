@@ -11,7 +11,8 @@ func TestGemmBands(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 5))
 		var s Scratch
-		for _, sh := range [][4]int{{1, 1, 1, 0}, {64, 64, 32, 0}, {64, 32, 128, 64}, {61, 45, 77, 0}, {64, 128, 64, 64}, {37, 50, 41, 3}, {20, 33, 70, NoDiag}, {64, 40, 30, -9}, {64, 40, 30, -70}} {
+		for _, sh := range [][4]int{{1, 1, 1, 0}, {64, 64, 32, 0}, {64, 32, 128, 64}, {61, 45, 77, 0},
+			{64, 128, 64, 64}, {37, 50, 41, 3}, {20, 33, 70, NoDiag}, {64, 40, 30, -9}, {64, 40, 30, -70}} {
 			m, n, k, diag := sh[0], sh[1], sh[2], sh[3]
 			a, b := newOperand(r, m, k, false), newOperand(r, k, n, false)
 			c := random(r, m*(n+3), 1)

@@ -109,7 +109,8 @@ func TestGuardBF16(t *testing.T) {
 				wide := guarded(t, r, m*up32(k))
 				GemmFewBF16(m, n, k, wide, up32(k), pb, c, n, tb, &s)
 				if tb {
-					x, w := MakeRowsInt8(m, k, guarded(t, r, SizeRowsInt8(m, k))), MakeColumnsInt8(n, k, guarded(t, r, SizeInt8(n, k)))
+					x, w := MakeRowsInt8(m, k, guarded(t, r, SizeRowsInt8(m, k))),
+						MakeColumnsInt8(n, k, guarded(t, r, SizeInt8(n, k)))
 					x.Pack(0, m, guarded(t, r, m*k), k, &s)
 					w.Pack(0, n, b, k)
 					GemmInt8(&x, &w, 0, n, c, n, ta, &s)

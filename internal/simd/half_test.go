@@ -49,10 +49,12 @@ func TestHalfKernels(t *testing.T) {
 			for i, x := range src {
 				u, l := half.Split(x)
 				if up[i] != u || low[i] != l || math.Float32bits(whole[i]) != math.Float32bits(x) {
-					t.Fatalf("element %d of %d, %x, is cut to %x %x and joined to %x", i, n, math.Float32bits(x), up[i], low[i], math.Float32bits(whole[i]))
+					t.Fatalf("element %d of %d, %x, is cut to %x %x and joined to %x", i, n, math.Float32bits(x), up[i],
+						low[i], math.Float32bits(whole[i]))
 				}
 				if h := half.F32ToBF16(x); round[i] != h || math.Float32bits(wide[i]) != uint32(h)<<16 {
-					t.Fatalf("element %d of %d, %x, is rounded to %x and widened to %x", i, n, math.Float32bits(x), round[i], math.Float32bits(wide[i]))
+					t.Fatalf("element %d of %d, %x, is rounded to %x and widened to %x", i, n, math.Float32bits(x),
+						round[i], math.Float32bits(wide[i]))
 				}
 			}
 			if whole[n] != 1 || wide[n] != 1 {

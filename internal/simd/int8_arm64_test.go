@@ -18,7 +18,8 @@ func TestInt8SetsNEON(t *testing.T) {
 		k := neon
 		k.bytes = set
 		cur = &k
-		for _, sh := range [][3]int{{1, 33, 65}, {2, 70, 300}, {3, 96, 64}, {4, 31, 40}, {5, 64, 1000}, {11, 100, 130}} {
+		for _, sh := range [][3]int{{1, 33, 65}, {2, 70, 300}, {3, 96, 64}, {4, 31, 40}, {5, 64, 1000},
+			{11, 100, 130}} {
 			m, n, k := sh[0], sh[1], sh[2]
 			var s Scratch
 			x, w := random(r, m*k, 1), random(r, n*k, 0.3)

@@ -42,7 +42,8 @@ func exactInt8(m, n, k int, x, w, c []float32, ldc int) {
 
 // packInt8 packs both operands.
 func packInt8(m, n, k int, x, w []float32, s *Scratch) (*RowsInt8, *ColumnsInt8) {
-	rows, columns := MakeRowsInt8(m, k, make([]float32, SizeRowsInt8(m, k)+1)[1:]), MakeColumnsInt8(n, k, make([]float32, SizeInt8(n, k)+1)[1:])
+	rows, columns := MakeRowsInt8(m, k, make([]float32, SizeRowsInt8(m, k)+1)[1:]),
+		MakeColumnsInt8(n, k, make([]float32, SizeInt8(n, k)+1)[1:])
 	rows.Pack(0, m, x, k, s)
 	columns.Pack(0, n, w, k)
 	return &rows, &columns
@@ -55,8 +56,10 @@ func TestGemmInt8(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 8))
 		var s Scratch
-		for _, sh := range [][3]int{{1, 1, 1}, {2, 5, 0}, {1, 64, 96}, {3, 70, 300}, {1, 600, 160}, {1, 256, 64}, {2, 200, 130}, {3, 128, 64}, {4, 31, 40},
-			{5, 33, 65}, {16, 32, 64}, {17, 100, 600}, {40, 64, 128}, {33, 96, 2000}, {70, 33, 1900}, {300, 65, 70}, {256, 420, 700}} {
+		for _, sh := range [][3]int{{1, 1, 1}, {2, 5, 0}, {1, 64, 96}, {3, 70, 300}, {1, 600, 160}, {1, 256, 64},
+			{2, 200, 130}, {3, 128, 64}, {4, 31, 40},
+			{5, 33, 65}, {16, 32, 64}, {17, 100, 600}, {40, 64, 128}, {33, 96, 2000}, {70, 33, 1900}, {300, 65, 70},
+			{256, 420, 700}} {
 			m, n, k := sh[0], sh[1], sh[2]
 			x, w := random(r, m*k+1, 1)[1:], random(r, n*k+1, 0.3)[1:]
 			rows, pw := packInt8(m, n, k, x, w, &s)
@@ -171,7 +174,8 @@ func TestInt8Odd(t *testing.T) {
 					if bad != (y != y) || !bad && (i == 0 || i == 2 || j == 3 || j == 6) && y != 0 {
 						t.Errorf("%d rows: y[%d,%d] = %v", m, i, j, y)
 					}
-					if want := w[j*k+69] * 1e30; i == 1 && !bad && j != 3 && j != 6 && math.Abs(float64(y-want)) > 0.02e30 {
+					if want := w[j*k+69] * 1e30; i == 1 && !bad && j != 3 && j != 6 &&
+						math.Abs(float64(y-want)) > 0.02e30 {
 						t.Errorf("%d rows: y[1,%d] = %v, want about %v", m, j, y, want)
 					}
 				}
@@ -264,7 +268,8 @@ func BenchmarkPrompt(b *testing.B) {
 		ops := 2 * float64(m) * float64(n) * float64(k)
 		for _, far := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%dx%dx%d/far=%v", m, n, k, far), func(b *testing.B) {
-				quiet.Time(b, quiet.Loop{Ops: peak.Ops, Run: peak.Run}, ops, func() { GemmInt8(&rows, &w, 0, n, y, n, far, &s) })
+				quiet.Time(b, quiet.Loop{Ops: peak.Ops, Run: peak.Run}, ops,
+					func() { GemmInt8(&rows, &w, 0, n, y, n, far, &s) })
 			})
 		}
 		b.Run(fmt.Sprintf("%dx%dx%d/pack", m, n, k), func(b *testing.B) {

@@ -23,9 +23,12 @@ func TestPeaksCountTheirInstructions(t *testing.T) {
 		ops                   float64 // of one
 	}{
 		"avx512 fp32": {"peakFMAAVX512", "VFMADD231PS", 16 * 2}, "avx2 fp32": {"peakFMAAVX2", "VFMADD231PS", 8 * 2},
-		"vnni int8": {"peakInt8VNNI", "VPDPBUSD", 32 * 2}, "avxvnni int8": {"peakInt8AVXVNNI", "VPDPBUSD", 16 * 2}, "avx2 int8": {"peakInt8AVX2", "VPMADDWD", 16 * 2},
-		"amx bf16": {"peakBF16AMX", "TDPBF16PS", 16 * 16 * 32 * 2}, "amx int8": {"peakInt8AMX", "TDPBSSD", 16 * 16 * 32 * 2},
-		"neon fp32": {"peakFMANEON", "FMLA", 4 * 2}, "neon int8": {"peakSMLALNEON", "SMLAL", 4 * 2}, "neon bf16": {"peakBFMMLANEON", "BFMMLA", 2 * 2 * 4 * 2},
+		"vnni int8": {"peakInt8VNNI", "VPDPBUSD", 32 * 2}, "avxvnni int8": {"peakInt8AVXVNNI", "VPDPBUSD", 16 * 2},
+		"avx2 int8": {"peakInt8AVX2", "VPMADDWD", 16 * 2},
+		"amx bf16":  {"peakBF16AMX", "TDPBF16PS", 16 * 16 * 32 * 2},
+		"amx int8":  {"peakInt8AMX", "TDPBSSD", 16 * 16 * 32 * 2},
+		"neon fp32": {"peakFMANEON", "FMLA", 4 * 2}, "neon int8": {"peakSMLALNEON", "SMLAL", 4 * 2},
+		"neon bf16": {"peakBFMMLANEON", "BFMMLA", 2 * 2 * 4 * 2},
 		"sdot int8": {"peakSDOTNEON", "SDOT", 8 * 2}, "smmla int8": {"peakSMMLANEON", "SMMLA", 2 * 2 * 4 * 2},
 	} {
 		body := regexp.MustCompile(`(?s)TEXT ·` + c.function + `\(SB\).*?RET`).FindString(text.String())

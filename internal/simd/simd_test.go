@@ -70,14 +70,19 @@ var elementwise = []struct {
 	{"add", func(d, a, b, _ []float32) { Add(d, a, b) }, func(_, a, b, _ float64) float64 { return a + b }},
 	{"scale", func(d, _, _, _ []float32) { Scale(d, 3) }, func(d, _, _, _ float64) float64 { return 3 * d }},
 	{"axpy", func(d, a, _, _ []float32) { Axpy(d, 3, a) }, func(d, a, _, _ float64) float64 { return d + 3*a }},
-	{"scaleMul", func(d, a, b, _ []float32) { ScaleMul(d, 3, a, b) }, func(_, a, b, _ float64) float64 { return 3 * a * b }},
-	{"mulAxpy", func(d, a, b, _ []float32) { MulAxpy(d, 3, a, b) }, func(d, a, b, _ float64) float64 { return d + 3*a*b }},
+	{"scaleMul", func(d, a, b, _ []float32) { ScaleMul(d, 3, a, b) },
+		func(_, a, b, _ float64) float64 { return 3 * a * b }},
+	{"mulAxpy", func(d, a, b, _ []float32) { MulAxpy(d, 3, a, b) },
+		func(d, a, b, _ float64) float64 { return d + 3*a*b }},
 	{"normGrad", func(d, a, b, c []float32) { NormGrad(d, a, b, c, 3, -2) },
 		func(d, a, b, c float64) float64 { return d + 3*a*b - 2*c }},
-	{"exp", func(d, a, _, _ []float32) { ExpSum(d, a, 2, 1) }, func(_, a, _, _ float64) float64 { return math.Exp(2*a - 1) }},
+	{"exp", func(d, a, _, _ []float32) { ExpSum(d, a, 2, 1) },
+		func(_, a, _, _ float64) float64 { return math.Exp(2*a - 1) }},
 	{"sigmoid", func(d, a, _, _ []float32) { Sigmoid(d, a) }, func(_, a, _, _ float64) float64 { return sigma(a) }},
-	{"sigmoidGrad", func(d, a, b, _ []float32) { SigmoidGrad(d, a, b) }, func(_, a, b, _ float64) float64 { return a * b * (1 - b) }},
-	{"siluMul", func(d, a, b, _ []float32) { SiluMul(d, a, b) }, func(_, a, b, _ float64) float64 { return a * sigma(a) * b }},
+	{"sigmoidGrad", func(d, a, b, _ []float32) { SigmoidGrad(d, a, b) },
+		func(_, a, b, _ float64) float64 { return a * b * (1 - b) }},
+	{"siluMul", func(d, a, b, _ []float32) { SiluMul(d, a, b) },
+		func(_, a, b, _ float64) float64 { return a * sigma(a) * b }},
 }
 
 func sigma(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -137,7 +142,8 @@ func TestSiluMulGrad(t *testing.T) {
 
 // The fused row of the backward pass is its formulas one by one.
 func TestSoftmaxBackward(t *testing.T) {
-	s := &SoftmaxBack{Scale: 0.5, LSE: [2]float32{1, 2}, Delta: [2]float32{0.3, -0.2}, Alpha: [2]float32{0.7, -0.4}, Lam: -0.6}
+	s := &SoftmaxBack{Scale: 0.5, LSE: [2]float32{1, 2}, Delta: [2]float32{0.3, -0.2},
+		Alpha: [2]float32{0.7, -0.4}, Lam: -0.6}
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 9))
 		for _, n := range lengths() {
@@ -146,7 +152,8 @@ func TestSoftmaxBackward(t *testing.T) {
 			for i := range n {
 				e1, e2 := math.Exp(float64(p1[i])/2-1), math.Exp(float64(p2[i])/2-2)
 				d1, d2 := e1*(float64(dp[i])-float64(s.Delta[0])), e2*(float64(dp[i])-float64(s.Delta[1]))
-				for j, x := range []float64{e1, float64(s.Alpha[0]) * d1, e1 + float64(s.Lam)*e2, float64(s.Alpha[0]) * d1, float64(s.Alpha[1]) * d2} {
+				for j, x := range []float64{e1, float64(s.Alpha[0]) * d1, e1 + float64(s.Lam)*e2,
+					float64(s.Alpha[0]) * d1, float64(s.Alpha[1]) * d2} {
 					want[j] = append(want[j], float32(x))
 				}
 			}
@@ -188,7 +195,8 @@ func TestAdamWSubnormal(t *testing.T) {
 			t.Skip("plain Go keeps subnormal numbers")
 		}
 		p, m, v, g := []float32{1}, []float32{tiny}, []float32{tiny}, []float32{0}
-		AdamWStep(p, m, v, g, &AdamW{Clip: 1, Beta1: 0.9, Beta1c: 0.1, Beta2: 0.95, Beta2c: 0.05, Keep: 1, Step: 1, C2: 1, Eps: 1e-8})
+		AdamWStep(p, m, v, g, &AdamW{Clip: 1, Beta1: 0.9, Beta1c: 0.1, Beta2: 0.95, Beta2c: 0.05, Keep: 1, Step: 1,
+			C2: 1, Eps: 1e-8})
 		if p[0] != 1 || m[0] != 0 || v[0] != 0 {
 			t.Errorf("p, m, v = %v, %v, %v; want 1, 0, 0", p[0], m[0], v[0])
 		}
@@ -290,7 +298,8 @@ func TestSigmoid(t *testing.T) {
 func TestRoundBF16(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 12))
-		x := []float32{0, float32(math.Inf(1)), float32(math.Inf(-1)), math.Float32frombits(0x7F800001), math.Float32frombits(0xFFFFFFFF), math.MaxFloat32}
+		x := []float32{0, float32(math.Inf(1)), float32(math.Inf(-1)), math.Float32frombits(0x7F800001),
+			math.Float32frombits(0xFFFFFFFF), math.MaxFloat32}
 		for range 1000 {
 			x = append(x, math.Float32frombits(r.Uint32()), math.Float32frombits(r.Uint32()<<15))
 		}
@@ -299,7 +308,8 @@ func TestRoundBF16(t *testing.T) {
 		RoundBF16(got, x)
 		for i := range got {
 			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-				t.Fatalf("%x rounds to %x, want %x", math.Float32bits(x[i]), math.Float32bits(got[i]), math.Float32bits(want[i]))
+				t.Fatalf("%x rounds to %x, want %x", math.Float32bits(x[i]), math.Float32bits(got[i]),
+					math.Float32bits(want[i]))
 			}
 		}
 	})

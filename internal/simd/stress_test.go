@@ -78,9 +78,10 @@ func stressAttention(seed uint64, products, wrong, stop *atomic.Int64) {
 	r := rand.New(rand.NewPCG(seed, 8))
 	var s Scratch
 	var tile AttnTile
-	x := AttnRows{Maps: maps, Rows: rows, Used: rows, Cols: cols, D: d, DV: dv, StrideV: SizeBF16(32, cols), Scale: 0.3, First: true,
-		Top: make([]float32, maps*rows), Sum: make([]float32, maps*rows), Acc: make([]float32, maps*rows*dv),
-		Lo: make([]int32, rows), Hi: make([]int32, rows), Live: slices.Repeat([]int32{cols / 32}, rows/32)}
+	x := AttnRows{Maps: maps, Rows: rows, Used: rows, Cols: cols, D: d, DV: dv, StrideV: SizeBF16(32, cols),
+		Scale: 0.3, First: true, Top: make([]float32, maps*rows), Sum: make([]float32, maps*rows),
+		Acc: make([]float32, maps*rows*dv),
+		Lo:  make([]int32, rows), Hi: make([]int32, rows), Live: slices.Repeat([]int32{cols / 32}, rows/32)}
 	x.Q, _ = packedA(r, maps*rows, d)
 	x.K[0], _ = packedB(r, cols, d)
 	x.K[1], _ = packedB(r, cols, d)
@@ -136,7 +137,8 @@ func stressProducts(seed uint64, products, wrong, stop *atomic.Int64) {
 	PackBBF16(pb, k, n, View{X: random(r, n*k, 1), Ld: k}, true, k)
 	want, got := make([]float32, m*n), make([]float32, m*n)
 	if FewBF16() > 0 { // the same sums without tiles
-		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false, &s, false, true, true, 0, nil}
+		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false,
+			&s, false, true, true, 0, nil}
 		productFew(&g)
 	} else {
 		GemmBF16(m, n, k, pa, pb, k, View{X: want, Ld: n}, false, false, &s)

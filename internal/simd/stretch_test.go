@@ -38,8 +38,9 @@ func newFew(rng *rand.Rand, groups, keys, queries, d, dv, pad, blocks int) *fewC
 			c.wide[1][b*BlockRows*c.vCol+i] = f32Of(c.v[at*BlockRows*c.vCol+i])
 		}
 	}
-	c.x = AttnFew{Groups: groups, Keys: keys, Queries: queries, D: d, DV: dv, LdK: c.kCol, LdV: c.vCol, Q: make([]uint16, rows*d), Hi: make([]int32, rows),
-		Scale: 0.3, Logits: make([]float32, rows*TileCols), Top: make([]float32, rows), Sum: make([]float32, rows), Acc: make([]float32, rows*dv)}
+	c.x = AttnFew{Groups: groups, Keys: keys, Queries: queries, D: d, DV: dv, LdK: c.kCol, LdV: c.vCol,
+		Q: make([]uint16, rows*d), Hi: make([]int32, rows), Scale: 0.3, Logits: make([]float32, rows*TileCols),
+		Top: make([]float32, rows), Sum: make([]float32, rows), Acc: make([]float32, rows*dv)}
 	c.q = make([]float32, rows*d)
 	for i := range c.q {
 		c.q[i] = float32(rng.NormFloat64())
@@ -71,9 +72,11 @@ func (c *fewCase) packed(p0 int, first bool, top, sum, acc []float32, t *AttnTil
 	width := up32(x.Cols)
 	for g := range x.Groups {
 		q := make([]uint16, SizeBF16(x.Keys*strip, x.D))
-		y := AttnRows{Maps: x.Keys, Rows: strip, Used: x.Queries, Cols: width, D: x.D, DV: x.DV, Q: q, Scale: x.Scale, First: first,
-			V: make([]uint16, SizeBF16(x.DV, TileCols)), StrideV: SizeBF16(PanelBF16, TileCols), Lo: make([]int32, strip), Hi: make([]int32, strip),
-			Top: make([]float32, x.Keys*strip), Sum: make([]float32, x.Keys*strip), Acc: make([]float32, x.Keys*strip*x.DV),
+		y := AttnRows{Maps: x.Keys, Rows: strip, Used: x.Queries, Cols: width, D: x.D, DV: x.DV, Q: q,
+			Scale: x.Scale, First: first, V: make([]uint16, SizeBF16(x.DV, TileCols)),
+			StrideV: SizeBF16(PanelBF16, TileCols), Lo: make([]int32, strip), Hi: make([]int32, strip),
+			Top: make([]float32, x.Keys*strip), Sum: make([]float32, x.Keys*strip),
+			Acc:  make([]float32, x.Keys*strip*x.DV),
 			Live: []int32{Masked | int32(width/32)}}
 		copy(y.Hi, x.Hi[g*n:][:x.Queries])
 		PackBBF16(y.V, x.Cols, x.DV, View{X: c.wide[1][p0*c.vCol+g*x.DV:], Ld: c.vCol}, false, TileCols)
@@ -105,7 +108,8 @@ func TestFew(t *testing.T) {
 		t.Skip("no kernels for few rows here: the packed way serves them")
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
-	for _, g := range [][5]int{{3, 1, 1, 64, 64}, {2, 2, 1, 64, 128}, {3, 1, 2, 64, 64}, {1, 1, 3, 32, 96}, {2, 2, 2, 96, 32}, {2, 1, 4, 128, 128}} {
+	for _, g := range [][5]int{{3, 1, 1, 64, 64}, {2, 2, 1, 64, 128}, {3, 1, 2, 64, 64}, {1, 1, 3, 32, 96},
+		{2, 2, 2, 96, 32}, {2, 1, 4, 128, 128}} {
 		for _, cols := range [][]int{{1}, {15, 128}, {128, 16, 127}, {64, 33}, {97, 128}, {18, 49, 31}} {
 			t.Run(fmt.Sprint(g, cols), func(t *testing.T) {
 				c := newFew(rng, g[0], g[1], g[2], g[3], g[4], 3, TileCols/BlockRows*len(cols))
@@ -117,9 +121,11 @@ func TestFew(t *testing.T) {
 					tile.Few(&c.x)
 					c.packed(i*TileCols, i == 0, top, sum, acc, &tile, &s)
 				}
-				for what, pair := range map[string][2][]float32{"top": {c.x.Top, top}, "sum": {c.x.Sum, sum}, "acc": {c.x.Acc, acc}} {
+				for what, pair := range map[string][2][]float32{"top": {c.x.Top, top}, "sum": {c.x.Sum, sum},
+					"acc": {c.x.Acc, acc}} {
 					if !slices.Equal(pair[0], pair[1]) {
-						t.Errorf("%s = %v…, packed %v…", what, pair[0][:min(4, len(pair[0]))], pair[1][:min(4, len(pair[1]))])
+						t.Errorf("%s = %v…, packed %v…", what, pair[0][:min(4, len(pair[0]))],
+							pair[1][:min(4, len(pair[1]))])
 					}
 				}
 			})
@@ -223,7 +229,8 @@ func benchFew(b *testing.B, g [5]int) {
 			took := time.Since(begin).Seconds()
 			begin = time.Now()
 			ReadLoop(room[n+i*n/tiles:][:turn*n/tiles])
-			rate, share = append(rate, float64(4*turn*n/tiles)/took/1e9), append(share, time.Since(begin).Seconds()/took)
+			rate, share = append(rate, float64(4*turn*n/tiles)/took/1e9),
+				append(share, time.Since(begin).Seconds()/took)
 		}
 	}
 	slices.Sort(rate)

@@ -120,7 +120,8 @@ func TestOS(t *testing.T) {
 	if n, err := (vfs.OS{}).Free(dir); err != nil || n <= 0 {
 		t.Errorf("%d bytes free, %v", n, err)
 	}
-	if _, err := (vfs.OS{}).Free(at("none")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "free space") {
+	if _, err := (vfs.OS{}).Free(at("none")); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "free space") {
 		t.Error(err)
 	}
 	if err := vfs.MkdirAll(vfs.OS{}, at("x/y")); !errors.Is(err, syscall.ENOTDIR) {

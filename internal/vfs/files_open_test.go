@@ -25,7 +25,8 @@ func TestFilesAreClosed(t *testing.T) {
 		}
 	})
 	quota.Files(t, "WriteNew", func() {
-		if err := WriteNew(OS{}, filepath.Join(dir, "new"), func(io.Writer) error { return lost }); !errors.Is(err, lost) {
+		if err := WriteNew(OS{}, filepath.Join(dir, "new"), func(io.Writer) error { return lost }); !errors.Is(err,
+			lost) {
 			t.Error(err)
 		}
 		_ = os.Remove(filepath.Join(dir, "new"))

@@ -40,11 +40,14 @@ func TestCallsOnNothing(t *testing.T) {
 	_, stat := vfs.OS{}.Stat(none)
 	_, created := vfs.OS{}.Create(filepath.Join(none, "x"))
 	_, appended := vfs.OS{}.Append(filepath.Join(none, "x"), 0)
-	for name, err := range map[string]error{"free": free, "map": mapped, "open": opened, "list": listed, "stat": stat, "create": created, "append": appended,
-		"sync": vfs.OS{}.SyncDir(none), "remove": vfs.OS{}.Remove(none), "mkdir": vfs.OS{}.Mkdir(filepath.Join(none, "x")), "rename": vfs.OS{}.Rename(none, none+"2")} {
+	for name, err := range map[string]error{"free": free, "map": mapped, "open": opened, "list": listed, "stat": stat,
+		"create": created, "append": appended,
+		"sync": vfs.OS{}.SyncDir(none), "remove": vfs.OS{}.Remove(none),
+		"mkdir": vfs.OS{}.Mkdir(filepath.Join(none, "x")), "rename": vfs.OS{}.Rename(none, none+"2")} {
 		var path *fs.PathError
 		var link *os.LinkError
-		if !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &path) && !errors.As(err, &link) || path != nil && !filepath.IsAbs(path.Path) {
+		if !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &path) && !errors.As(err, &link) || path != nil &&
+			!filepath.IsAbs(path.Path) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -177,7 +177,8 @@ func TestRoot(t *testing.T) {
 func TestWriteSparesDevices(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	vfstest.Symlink(t, os.DevNull, link)
-	if err := vfs.WriteFile(vfs.OS{}, link, []byte("x")); !errors.Is(err, vfs.ErrNotRegular) || !strings.Contains(err.Error(), link) {
+	if err := vfs.WriteFile(vfs.OS{}, link, []byte("x")); !errors.Is(err, vfs.ErrNotRegular) ||
+		!strings.Contains(err.Error(), link) {
 		t.Errorf("error %v, want one that says what %s is", err, link)
 	}
 	if st, err := os.Lstat(link); err != nil || st.Mode()&os.ModeSymlink == 0 {
@@ -196,7 +197,9 @@ func TestSweep(t *testing.T) {
 		when time.Time
 	}{
 		{vfs.Temporary(name), true, old}, {vfs.Hidden(name), true, old}, {vfs.Temporary(name) + ".old", true, old},
-		{vfs.Temporary(name), false, time.Now()}, {vfs.Temporary(name), false, time.Now().Add(-9 * time.Minute)}, {vfs.Temporary(name), true, time.Now().Add(-11 * time.Minute)}, {vfs.Temporary(name + "s"), false, old}, {name + ".tmp-mine", false, old}, {name, false, old},
+		{vfs.Temporary(name), false, time.Now()}, {vfs.Temporary(name), false, time.Now().Add(-9 * time.Minute)},
+		{vfs.Temporary(name), true, time.Now().Add(-11 * time.Minute)}, {vfs.Temporary(name + "s"), false, old},
+		{name + ".tmp-mine", false, old}, {name, false, old},
 	} {
 		put(t, vfs.OS{}, c.path, "x")
 		if err := os.Chtimes(c.path, c.when, c.when); err != nil {
@@ -212,7 +215,8 @@ func TestSweep(t *testing.T) {
 	if err := os.Chtimes(other, old, old); err != nil {
 		t.Fatal(err)
 	}
-	for _, ages := range [][]time.Duration{{0}, {0, time.Hour}, {time.Hour, 0}, {time.Hour, 0, time.Hour}, {time.Hour, time.Hour}, {}} {
+	for _, ages := range [][]time.Duration{{0}, {0, time.Hour}, {time.Hour, 0}, {time.Hour, 0, time.Hour},
+		{time.Hour, time.Hour}, {}} {
 		folder := vfs.Hidden(name) // as old as the newest file in it
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			t.Fatal(err)
@@ -229,7 +233,8 @@ func TestSweep(t *testing.T) {
 		}
 		vfs.Sweep(vfs.OS{}, name)
 		if live := slices.Contains(ages, 0); vfs.Exists(vfs.OS{}, folder) != live || !vfs.Exists(vfs.OS{}, other) {
-			t.Errorf("a folder with files of ages %v: there %v, want %v; another's %v", ages, !live, live, vfs.Exists(vfs.OS{}, other))
+			t.Errorf("a folder with files of ages %v: there %v, want %v; another's %v", ages, !live, live,
+				vfs.Exists(vfs.OS{}, other))
 		}
 	}
 }
@@ -310,7 +315,8 @@ func TestWriteNamesTheFile(t *testing.T) {
 		}
 	}
 	other := filepath.Join(dir, "other") // what the writer itself fails at keeps its name
-	for _, want := range []error{&fs.PathError{Op: "read", Path: other, Err: fs.ErrPermission}, &os.LinkError{Op: "link", Old: other, New: "x", Err: fs.ErrPermission}} {
+	for _, want := range []error{&fs.PathError{Op: "read", Path: other, Err: fs.ErrPermission},
+		&os.LinkError{Op: "link", Old: other, New: "x", Err: fs.ErrPermission}} {
 		text := want.Error() // of a pointer, which could be changed
 		err := vfs.Write(vfs.OS{}, filepath.Join(dir, "x"), func(io.Writer) error { return want })
 		if !errors.Is(err, fs.ErrPermission) || err.Error() != text {
@@ -328,7 +334,8 @@ func TestGlob(t *testing.T) {
 		}
 		put(t, vfs.OS{}, filepath.Join(dir, "rows-1.jsonl"), "")
 		put(t, vfs.OS{}, filepath.Join(dir, "other"), "")
-		if got, err := vfs.Glob(vfs.OS{}, dir, "rows-*.jsonl"); err != nil || !slices.Equal(got, []string{filepath.Join(dir, "rows-1.jsonl")}) {
+		if got, err := vfs.Glob(vfs.OS{}, dir, "rows-*.jsonl"); err != nil ||
+			!slices.Equal(got, []string{filepath.Join(dir, "rows-1.jsonl")}) {
 			t.Errorf("in %s: %q, %v", name, got, err)
 		}
 	}

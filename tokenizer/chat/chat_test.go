@@ -67,7 +67,8 @@ func TestAttacks(t *testing.T) {
 		{"recursive loop", "{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "recursive"},
 		{"repeat", "{{ 'a' * 1000000000 }}", "more than 4194304 bytes"},
 		{"repeat overflow", "{{ 'abcdefgh' * 2305843009213693952 }}", "more than 4194304 bytes"},
-		{"doubling", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", "bytes"},
+		{"doubling", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+			"bytes"},
 		{"doubling by plus", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "bytes"},
 		{"doubling by block", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}", "bytes"},
 		{"laughs", "{% set ns = namespace(x='ha') %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}", "bytes"},
@@ -79,7 +80,8 @@ func TestAttacks(t *testing.T) {
 		{"cycle in dict", "{% set ns = namespace() %}{% set ns.a = dict(b=ns) %}{{ ns }}", "namespace"},
 		{"macro", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "deeper than 32"},
 		{"macros", "{% macro f() %}{{ g() }}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "deeper than 32"},
-		{"macro tree", "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(30) }}", "takes"},
+		{"macro tree", "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(30) }}",
+			"takes"},
 		{"print", "{% for i in range(60000) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}", "prints more than"},
 		{"parentheses", "{{ " + many(50000, "(") + "1" + many(50000, ")") + " }}", "more than 2000 tokens"},
 		{"nots", "{{ " + many(50000, "not ") + "1 }}", "more than 2000 tokens"},
@@ -116,7 +118,8 @@ func TestAttacks(t *testing.T) {
 		{"lipsum", "{{ lipsum(1000000000) }}", "'lipsum' is undefined"},
 		{"call block", "{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{{ caller() }}{% endmacro %}{% call f() %}{% endcall %}", "deeper than 32"},
 		{"caller", "{% macro f() %}{{ caller() }}{{ caller() }}{% endmacro %}{% macro g() %}{% call f() %}{{ g() }}{% endcall %}{% endmacro %}{{ g() }}", "deeper than 32"},
-		{"loop in itself", "{% for i in [1] %}{% set ns = namespace() %}{% set ns.a = [loop, ns] %}{% endfor %}", "namespace"},
+		{"loop in itself", "{% for i in [1] %}{% set ns = namespace() %}{% set ns.a = [loop, ns] %}{% endfor %}",
+			"namespace"},
 		{"unclosed", "{% if true %}", "endif"},
 		{"broken", "{{ 'abc", ""},
 	} {
@@ -131,7 +134,8 @@ func TestAttacks(t *testing.T) {
 			if err != nil || out != "x" {
 				t.Errorf("%s: %q, %v", a.name, out, err)
 			}
-		case !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), a.text) && !strings.Contains(err.Error(), slow):
+		case !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), a.text) &&
+			!strings.Contains(err.Error(), slow):
 			t.Errorf("%s: error %v, want one with %q", a.name, err, a.text)
 		case strings.Contains(err.Error(), "\x00"):
 			t.Errorf("%s: error %q tells of our own filters", a.name, err)
@@ -152,10 +156,13 @@ func TestMore(t *testing.T) {
 		{"{{ [1.0, 1e20, 0.00001, 2] | tojson }}", `[1.0, 1e+20, 1e-05, 2]`},
 		{"{{ [1e308 * 10, -1e308 * 10, 1e308 * 10 - 1e308 * 10] | tojson }}", `[Infinity, -Infinity, NaN]`},
 		{"{{ (-7) // 2 }} {{ -7 % 3 }} {{ 2 ** 10 }} {{ 3 / 2 }}", "-4 2 1024 1.5"},
-		{"{{ 'a b  c'.split() | join('-') }} {{ 'a,b,c'.split(',', 1)[1] }} {{ 'a,b,c'.rsplit(',', 1)[0] }}", "a-b-c b,c a,b"},
-		{"{{ 'Hello World'.title() }} {{ 'xxabxx'.strip('x') }} {{ 'ab'.startswith(('x', 'a')) }}", "Hello World ab True"},
+		{"{{ 'a b  c'.split() | join('-') }} {{ 'a,b,c'.split(',', 1)[1] }} {{ 'a,b,c'.rsplit(',', 1)[0] }}",
+			"a-b-c b,c a,b"},
+		{"{{ 'Hello World'.title() }} {{ 'xxabxx'.strip('x') }} {{ 'ab'.startswith(('x', 'a')) }}",
+			"Hello World ab True"},
 		{"{{ 'l1\nl2' | indent(2) }}", "l1\n  l2"},
-		{"{{ messages[0].get('nothing', 'd') }} {{ messages[0].get('role') }} {{ messages[0].keys() | list }}", "d user ['role', 'content']"},
+		{"{{ messages[0].get('nothing', 'd') }} {{ messages[0].get('role') }} {{ messages[0].keys() | list }}",
+			"d user ['role', 'content']"},
 		{"{% set x = 'a' if messages else 'b' %}{{ x }}{% set y = 'a' if not messages else 'b' %}{{ y }}", "ab"},
 		{"{{ more }} {{ enable_thinking is defined and not enable_thinking }}", "words True"},
 	} {
@@ -171,12 +178,15 @@ func TestMore(t *testing.T) {
 // A number, a dot and a rune of several bytes is an attribute of the number if it is a name, and an error otherwise; such
 // text outside of expressions is fine.
 func TestNumberBeforeRune(t *testing.T) {
-	for _, source := range []string{"{% if ２.é %}{% endif %}", "{% set x = [1, 2.\xb9] %}", "t{%7\xf0\xa5.2.獮", "{{ 2.² }}", "{{ 2.€ }}"} {
+	for _, source := range []string{"{% if ２.é %}{% endif %}", "{% set x = [1, 2.\xb9] %}", "t{%7\xf0\xa5.2.獮",
+		"{{ 2.² }}", "{{ 2.€ }}"} {
 		if got, err := render(source, hello); err == nil || !strings.Contains(err.Error(), "line 1") {
 			t.Errorf("%q: %q, %v", source, got, err)
 		}
 	}
-	for source, want := range map[string]string{"1.首先{{ '2.其次' }}{# 3.é #}": "1.首先2.其次", "{{ 2.é }}{{ 1.5.獮 }}{{ 1e3.é }}{{ 0x1.é }}": "", "{{ 2.5 }}é": "2.5é", "{% raw %}{{ 2.é }}{% endraw %}": "{{ 2.é }}"} {
+	for source, want := range map[string]string{"1.首先{{ '2.其次' }}{# 3.é #}": "1.首先2.其次",
+		"{{ 2.é }}{{ 1.5.獮 }}{{ 1e3.é }}{{ 0x1.é }}": "", "{{ 2.5 }}é": "2.5é",
+		"{% raw %}{{ 2.é }}{% endraw %}": "{{ 2.é }}"} {
 		if got, err := render(source, hello); err != nil || got != want {
 			t.Errorf("%q: %q, %v", source, got, err)
 		}
@@ -197,7 +207,8 @@ func FuzzTemplate(f *testing.F) {
 		if err == nil && len(out) > maxValue {
 			t.Errorf("%d bytes", len(out))
 		}
-		if err != nil && (strings.Contains(err.Error(), "runtime error") || strings.Contains(err.Error(), "interface conversion")) {
+		if err != nil && (strings.Contains(err.Error(), "runtime error") ||
+			strings.Contains(err.Error(), "interface conversion")) {
 			t.Error(err)
 		}
 	})
@@ -210,16 +221,19 @@ func TestLoad(t *testing.T) {
 		want  string // rendered; "" when there is none
 		bad   string // part of the error
 	}{
-		"none":       {files: map[string]string{}},
-		"no config":  {files: map[string]string{"chat_template.jinja": "A{{ bos_token }}"}, want: "A"},
-		"file":       {files: map[string]string{"chat_template.jinja": "F{{ bos_token }}", "tokenizer_config.json": `{"bos_token": "<s>", "chat_template": "C"}`}, want: "F<s>"},
+		"none":      {files: map[string]string{}},
+		"no config": {files: map[string]string{"chat_template.jinja": "A{{ bos_token }}"}, want: "A"},
+		"file": {files: map[string]string{"chat_template.jinja": "F{{ bos_token }}",
+			"tokenizer_config.json": `{"bos_token": "<s>", "chat_template": "C"}`}, want: "F<s>"},
 		"config":     {files: map[string]string{"tokenizer_config.json": `{"bos_token": {"content": "<b>", "special": true}, "chat_template": "C{{ bos_token }}"}`}, want: "C<b>"},
 		"list":       {files: map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`}, want: "D"},
 		"no default": {files: map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "rag", "template": "T"}]}`}, bad: "default"},
-		"number":     {files: map[string]string{"tokenizer_config.json": `{"chat_template": 7}`}, bad: "must be a string"},
-		"null":       {files: map[string]string{"tokenizer_config.json": `{"chat_template": null}`}},
-		"broken":     {files: map[string]string{"tokenizer_config.json": `{`}, bad: "tokenizer_config.json"},
-		"include":    {files: map[string]string{"chat_template.jinja": "{% include 'tokenizer_config.json' %}"}, bad: "include"},
+		"number": {files: map[string]string{"tokenizer_config.json": `{"chat_template": 7}`},
+			bad: "must be a string"},
+		"null":   {files: map[string]string{"tokenizer_config.json": `{"chat_template": null}`}},
+		"broken": {files: map[string]string{"tokenizer_config.json": `{`}, bad: "tokenizer_config.json"},
+		"include": {files: map[string]string{"chat_template.jinja": "{% include 'tokenizer_config.json' %}"},
+			bad: "include"},
 	} {
 		tpl, err := Load(func(name string, _ int64) ([]byte, error) {
 			if text, ok := c.files[name]; ok {

@@ -125,9 +125,11 @@ func TestFormatsBeyondNumbers(t *testing.T) {
 		gives(t, set+source, want)
 	}
 	for _, source := range []string{
-		`{{ 'aXb'|replace('X', '-', old='a') }}`, `{{ 'a'|indent(2, width=3) }}`, `{{ [1, 2]|join(',', d=';') }}`, `{{ 'a'|default('x', default_value='y') }}`, `{{ 3.7|round(1, precision=2) }}`,
+		`{{ 'aXb'|replace('X', '-', old='a') }}`, `{{ 'a'|indent(2, width=3) }}`, `{{ [1, 2]|join(',', d=';') }}`,
+		`{{ 'a'|default('x', default_value='y') }}`, `{{ 3.7|round(1, precision=2) }}`,
 		`{{ 'a'|replace('a') }}`, `{{ '{:c}'.format(-1) }}`, `{{ '{:c}'.format(1114112) }}`, `{{ 5|truncate }}`,
-		`{{ 10.0 ** 400 }}`, `{{ 'a'.center(5, 'xy') }}`, `{{ 'a'.ljust(5, '') }}`, `{% for i in [1] %}{% endfor %}{% break %}`, `{% for i in [1] %}{% endfor %}{% continue %}`,
+		`{{ 10.0 ** 400 }}`, `{{ 'a'.center(5, 'xy') }}`, `{{ 'a'.ljust(5, '') }}`,
+		`{% for i in [1] %}{% endfor %}{% break %}`, `{% for i in [1] %}{% endfor %}{% continue %}`,
 	} {
 		fails(t, source)
 	}

@@ -22,7 +22,8 @@ func TestLoadTokens(t *testing.T) {
 		}
 		want += fmt.Sprintf("<%d>|", i)
 	}
-	files := map[string]string{"tokenizer_config.json": `{"model_max_length":5` + config.String() + `,"other_token":"x"}`, "chat_template.jinja": source.String() + "{{ other_token }}"}
+	files := map[string]string{"tokenizer_config.json": `{"model_max_length":5` + config.String() +
+		`,"other_token":"x"}`, "chat_template.jinja": source.String() + "{{ other_token }}"}
 	read := func(limits map[string]int64) func(string, int64) ([]byte, error) {
 		return func(name string, limit int64) ([]byte, error) {
 			if limits != nil {
@@ -42,7 +43,8 @@ func TestLoadTokens(t *testing.T) {
 	if got, err := tpl.Render(hello); err != nil || got != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
-	if limits["tokenizer_config.json"] != 32<<20 || limits["chat_template.jinja"] != 1<<18 || tpl.Source() != files["chat_template.jinja"] {
+	if limits["tokenizer_config.json"] != 32<<20 || limits["chat_template.jinja"] != 1<<18 ||
+		tpl.Source() != files["chat_template.jinja"] {
 		t.Errorf("limits %v, source %q", limits, tpl.Source())
 	}
 	files = map[string]string{"chat_template.jinja": ""}

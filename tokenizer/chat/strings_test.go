@@ -33,7 +33,8 @@ func TestStringsArePythons(t *testing.T) {
 		case !ok && err == nil && got != "[Undefined]": // an item that is not there
 			t.Errorf("%s with s %q, a %q, n %v gives %s; in Python it fails", expression, row[1], row[2], row[3], got)
 		case ok && (err != nil || got != want):
-			t.Errorf("%s with s %q, a %q, n %v gives %s, %v; Python has %s", expression, row[1], row[2], row[3], got, err, want)
+			t.Errorf("%s with s %q, a %q, n %v gives %s, %v; Python has %s", expression, row[1], row[2], row[3],
+				got, err, want)
 		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 
 // Values are printed as Jinja prints them, white space stays, and lists can be searched. Expected texts are jinja2's.
 func TestText(t *testing.T) {
-	vars := map[string]any{"q": "  a b", "n": 3, "x": json.Number("1.0"), "yes": true, "none": nil, "texts": []string{"it's", `say "it's"`, "né\n"},
-		"choices": map[string]any{"label": []string{"A", "B"}}, "key": "B", "w": "Très light: a light"}
+	vars := map[string]any{"q": "  a b", "n": 3, "x": json.Number("1.0"), "yes": true, "none": nil,
+		"texts": []string{"it's", `say "it's"`, "né\n"}, "choices": map[string]any{"label": []string{"A", "B"}},
+		"key": "B", "w": "Très light: a light"}
 	for _, c := range []struct{ source, want string }{
 		{"{{q}}\nAnswer:\n", "  a b\nAnswer:\n"},
 		{"{{n}} {{x}} {{yes}} {{none}}", "3 1.0 True None"},

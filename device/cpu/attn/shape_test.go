@@ -11,7 +11,8 @@ import (
 // itself. What any of several rows attends to begins at a whole panel.
 func TestWindows(t *testing.T) {
 	const T = 40
-	for name, start := range map[string]func(t int) int{"whole": nil, "two": func(t int) int { return t / 17 * 17 }, "own": func(t int) int { return t }} {
+	for name, start := range map[string]func(t int) int{"whole": nil, "two": func(t int) int { return t / 17 * 17 },
+		"own": func(t int) int { return t }} {
 		s := &shape{AttnShape: device.AttnShape{B: 1, T: T}, tall: 8}
 		if start != nil {
 			for t := range T {
@@ -40,7 +41,8 @@ func TestWindows(t *testing.T) {
 					for row := q; row < q+8; row++ {
 						for k := range nk {
 							if sees(row, k0+k) && (k < from || k >= to) {
-								t.Fatalf("%s: query %d attends to key %d, outside %d … %d of %d", name, row, k0+k, from, to, k0)
+								t.Fatalf("%s: query %d attends to key %d, outside %d … %d of %d", name, row,
+									k0+k, from, to, k0)
 							}
 						}
 					}

@@ -47,7 +47,8 @@ type loop struct{ instructions, vector, loads, multiplies, chain int }
 // vector pipes, loads and dependency chains of sums.
 func (l loop) share(issue, pipes, loads, latency float64) float64 {
 	ideal := float64(l.multiplies) / pipes
-	return ideal / max(ideal, float64(l.instructions)/issue, float64(l.vector)/pipes, float64(l.loads)/loads, float64(l.chain)*latency)
+	return ideal / max(ideal, float64(l.instructions)/issue, float64(l.vector)/pipes, float64(l.loads)/loads,
+		float64(l.chain)*latency)
 }
 
 // The tables of docs/arm.md are counted from the disassembly of the assembled kernels.
@@ -64,8 +65,8 @@ func TestCountsARM(t *testing.T) {
 	shares += "\n|---|---|" + strings.Repeat("---|", len(cores)) + "\n"
 	for _, k := range counted {
 		l := innerLoop(t, disassemble(t, tool, k.file, k.name), k.multiply)
-		counts += fmt.Sprintf("| %s | %d `%s` | %d | %d | %d | %d | %.2f |\n", k.label, l.multiplies, k.multiply, l.multiplies*k.each,
-			l.instructions, l.vector, l.loads, float64(l.instructions)/float64(l.multiplies))
+		counts += fmt.Sprintf("| %s | %d `%s` | %d | %d | %d | %d | %.2f |\n", k.label, l.multiplies, k.multiply,
+			l.multiplies*k.each, l.instructions, l.vector, l.loads, float64(l.instructions)/float64(l.multiplies))
 		shares += fmt.Sprintf("| %s | `%s` |", k.label, k.multiply)
 		for _, c := range cores {
 			latency, ok := c.chain[k.multiply]
