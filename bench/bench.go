@@ -21,7 +21,7 @@ type Config struct {
 	Device device.Device
 	// Product and Bandwidth are the ceilings. The defaults are the device's own large product and large copy.
 	Product, Bandwidth Ceiling
-	WeightBytes        float64                          // of one weight as decoding reads it; 0 is the size of the activations' dtype
+	WeightBytes        float64                          // of a weight that decoding reads; 0: as the activations' dtype
 	Warmup, Reps       int                              // repetitions before measuring, and measured; 0 means 3 and 10
 	Say                func(format string, args ...any) // reports progress; may be nil
 }

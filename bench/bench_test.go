@@ -28,7 +28,8 @@ func open(t *testing.T) *Config {
 	t.Helper()
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
-	return &Config{Device: d, Warmup: 1, Reps: 3} // odd: the median is one of them, and medians of ratios are ratios of medians
+	// Odd: the median is one of them, and medians of ratios are ratios of medians.
+	return &Config{Device: d, Warmup: 1, Reps: 3}
 }
 
 // TestTrainRows: a row of every architecture with all its parts, and an op table that accounts for the step.
@@ -61,7 +62,8 @@ func TestTrainRows(t *testing.T) {
 		// The ops' FLOPs are the model's formula, counted by another path.
 		r, _ := TrainOptions{Geometry: Geometry{Size: "nano", Arch: a.Name}, Seq: 48}.recipe()
 		_, want := r.Model.FLOPs(48)
-		if per := row.Rate * 1e12 / row.Value; !(math.Abs(per-want) <= 1e-6*want) { // rate and tokens per second are of one median
+		// Rate and tokens per second are of one median.
+		if per := row.Rate * 1e12 / row.Value; !(math.Abs(per-want) <= 1e-6*want) {
 			t.Errorf("%s: %g FLOPs of a token, want %g", a.Name, per, want)
 		}
 		if want *= 4 * 48; !(math.Abs(flops-want) <= 1e-3*want) {
@@ -219,7 +221,8 @@ func quick(t *testing.T) *Config {
 	return c
 }
 
-// TestGemmRows: three products of four matrices, the classifier, and few rows of all five, each beside the right ceiling.
+// TestGemmRows: three products of four matrices, the classifier, and few rows of all five, each beside the right
+// ceiling.
 func TestGemmRows(t *testing.T) {
 	var rows []Row
 	err := quick(t).Gemm(context.Background(),
@@ -322,7 +325,8 @@ func TestDecodeRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		params, kv := float64(rows[1].Shape["params"].(int)), float64(2*(a.Keys+a.Values)*r.Model.KVHeads*8) // layers, keys and values of width 8
+		// Layers, keys and values of width 8.
+		params, kv := float64(rows[1].Shape["params"].(int)), float64(2*(a.Keys+a.Values)*r.Model.KVHeads*8)
 		// The prompt, its first token, the steps before the measured ones and half of these.
 		if middle := 20 + 1 + float64(c.Warmup) + float64(c.Reps)/2; at != middle {
 			t.Errorf("%s: mean context %g, want %g", a.Name, at, middle)

@@ -61,7 +61,8 @@ func TestMeasureAndFill(t *testing.T) {
 	if low, mid, high := quartiles(nil); low != 0 || mid != 0 || high != 0 {
 		t.Error("quartiles of nothing")
 	}
-	if low, mid, high := quartiles([]float64{40, 10, 30, 20}); low != 17.5 || mid != 25 || high != 32.5 { // as numpy.percentile
+	// As numpy.percentile.
+	if low, mid, high := quartiles([]float64{40, 10, 30, 20}); low != 17.5 || mid != 25 || high != 32.5 {
 		t.Error(low, mid, high)
 	}
 }
@@ -144,8 +145,8 @@ func TestProductsOfEveryForm(t *testing.T) {
 		"backward": {attnBackward(s, 1), 2 * 60 * (15 + 14)}, "backward of two": {attnBackward(s, 2), 2 * 60 * (30 + 14)}})
 }
 
-// A geometry is the named size with the fields that were given; the step of training is one micro-batch unless a batch is
-// named.
+// A geometry is the named size with the fields that were given; the step of training is one micro-batch unless a batch
+// is named.
 func TestGeometryOverrides(t *testing.T) {
 	named, err := recipe.Named("tiny", "diff")
 	if err != nil {
@@ -199,12 +200,14 @@ func TestForwardRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	forward, whole := r.Model.FLOPs(32)
-	if per := row.Rate * 1e12 / row.Value; !(math.Abs(per-forward) <= 1e-9*forward) || forward >= whole { // FLOPs of a token
+	// FLOPs of a token.
+	if per := row.Rate * 1e12 / row.Value; !(math.Abs(per-forward) <= 1e-9*forward) || forward >= whole {
 		t.Errorf("%g FLOPs of a token, want %g", per, forward)
 	}
 }
 
-// What decoding reads: all matrices, the embedding only if it is the classifier as well, and the cache of every position.
+// What decoding reads: all matrices, the embedding only if it is the classifier as well, and the cache of every
+// position.
 func TestStepBytes(t *testing.T) {
 	c := quick(t)
 	r, err := recipe.Nano("diff")
@@ -222,7 +225,8 @@ func TestStepBytes(t *testing.T) {
 	if got, n := c.stepBytes(m, 0), model.Table(m).Count(); got != 4*float64(n) || all == 0 {
 		t.Errorf("%g bytes of %d weights where the embedding is the classifier", got, n)
 	}
-	if got := c.stepBytes(m, 3) - c.stepBytes(m, 0); got != 3*float64(m.Layers*m.KVHeads*m.HeadDim*(2+2)*4) { // two keys, values twice as wide
+	// Two keys, and values twice as wide.
+	if got := c.stepBytes(m, 3) - c.stepBytes(m, 0); got != 3*float64(m.Layers*m.KVHeads*m.HeadDim*(2+2)*4) {
 		t.Errorf("%g bytes of three positions", got)
 	}
 	c.WeightBytes = 1
@@ -318,7 +322,7 @@ func TestPassRate(t *testing.T) {
 		want   float64
 	}{
 		{"one sequence", [][]time.Duration{at(100, 200, 300, 400)}, 4, 10},
-		{"two at once", [][]time.Duration{at(100, 200, 300), at(190, 250, 350)}, 6, 3 / 0.11}, // of (190, 300] 200, 250 and 300
+		{"two at once", [][]time.Duration{at(100, 200, 300), at(190, 250, 350)}, 6, 3 / 0.11}, // 200, 250, 300
 		{"one after the other", [][]time.Duration{at(0, 50, 100), at(200, 300)}, 5, 4 / 0.3},
 		{"one begins as the other ends", [][]time.Duration{at(100, 200), at(200, 300)}, 4, 3 / 0.2},
 		{"the later one first", [][]time.Duration{at(200, 300), at(0, 50, 100)}, 5, 4 / 0.3},

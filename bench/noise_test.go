@@ -9,7 +9,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Values are noise of the mean and deviation asked for, the same at every call; a tensor larger than the noise repeats it.
+// Values are noise of the mean and deviation asked for, the same at every call; a tensor larger than the noise repeats
+// it.
 func TestDraw(t *testing.T) {
 	d := open(t).Device
 	stats := func(rows, cols int, mean, std float64) []float32 {
@@ -52,8 +53,8 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// A prompt is measured at most five times, after two: it is long. Steps are measured as often as asked, of the largest batch
-// too, wherever it stands: while its last prompts are computed the first sequences continue.
+// A prompt is measured at most five times, after two: it is long. Steps are measured as often as asked, of the largest
+// batch too, wherever it stands: while its last prompts are computed the first sequences continue.
 func TestRepetitionsOfPrompts(t *testing.T) {
 	for _, x := range []struct{ reps, warmup, prompts, before int }{{7, 3, 5, 2}, {3, 1, 3, 1}} {
 		c := quick(t)

@@ -246,8 +246,8 @@ func nanoEngine(t *testing.T, slots int) *infer.Engine {
 	return e
 }
 
-// The engine is compared with the server around it: the same number of tokens of each prompt in turns, on connections that
-// were used before; a server that breaks off, or writes another number of tokens, is an error.
+// The engine is compared with the server around it: the same number of tokens of each prompt in turns, on connections
+// that were used before; a server that breaks off, or writes another number of tokens, is an error.
 func TestServed(t *testing.T) {
 	e := nanoEngine(t, 2)
 	var mu sync.Mutex
@@ -312,7 +312,8 @@ func TestServed(t *testing.T) {
 		}
 	}
 	p, err := o.served(context.Background(), [][]int32{{5, 5, 5}, {9, 9, 9}}, true)
-	if err != nil || len(p.at) != 2 || len(p.at[0]) != 4 || len(p.at[1]) != 4 || p.tokens != 8 || p.whole < p.at[0][3] { // without the reason and the usage
+	// Tokens and times, without the reason and the usage.
+	if err != nil || len(p.at) != 2 || len(p.at[0]) != 4 || len(p.at[1]) != 4 || p.tokens != 8 || p.whole < p.at[0][3] {
 		t.Errorf("%+v (%v)", p, err)
 	}
 	for wrong = 1; wrong < 3; wrong++ {

@@ -33,7 +33,8 @@ func TestShots(t *testing.T) {
 		lengths[[2]int{list[i].prompt, list[i].output}]++
 	}
 	mean := sum / 19999
-	if std := math.Sqrt(square/19999 - mean*mean); !(math.Abs(mean-0.025) <= 0.001) || !(math.Abs(std-0.025) <= 0.001) { // of an exponential they are equal
+	// Mean and deviation of an exponential are equal.
+	if std := math.Sqrt(square/19999 - mean*mean); !(math.Abs(mean-0.025) <= 0.001) || !(math.Abs(std-0.025) <= 0.001) {
 		t.Errorf("gaps of %g ± %g s at 40 per second", mean, std)
 	}
 	if len(lengths) != 9 || lengths[[2]int{3, 9}] < 1500 {
@@ -78,8 +79,8 @@ func passOf(n, tokens int, first, step, whole time.Duration, cpu float64) *pass 
 	return p
 }
 
-// A comparison by hand: the ratios are the server's rate over the engine's, the engine's time over that of whole answers,
-// and the time to the first byte over the engine's prompt and one step.
+// A comparison by hand: the ratios are the server's rate over the engine's, the engine's time over that of whole
+// answers, and the time to the first byte over the engine's prompt and one step.
 func TestServedRow(t *testing.T) {
 	const ms = time.Millisecond
 	var list []round
@@ -109,13 +110,14 @@ func TestServedRow(t *testing.T) {
 		passOf(2, 11, 0, ms, 100*ms, 9)}})
 	near(t, map[string][2]float64{"engine of two": {two.Engine, 200}, "server of two": {two.Streamed, 100},
 		"step of two": {two.Step, 0.01}, "whole of two": {two.Whole[1], 2}})
-	if two.CPU != [3]float64{} || two.First != [3]float64{} || two.FirstByte != 0 || two.Prefill != 0 { // no clock of the processor, and several sequences
+	// There is no clock of the processor, and there are several sequences.
+	if two.CPU != [3]float64{} || two.First != [3]float64{} || two.FirstByte != 0 || two.Prefill != 0 {
 		t.Errorf("%+v", two)
 	}
 }
 
-// Products of a size are those of its matrices, by hand from the model's widths, each in the four forms of training; the
-// tokens are a micro-batch unless others are asked for.
+// Products of a size are those of its matrices, by hand from the model's widths, each in the four forms of training;
+// the tokens are a micro-batch unless others are asked for.
 func TestGemmShapes(t *testing.T) {
 	r, err := recipe.Named("nano", "transformer")
 	if err != nil {

@@ -63,7 +63,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeClosedLoop: no more requests are open than asked for, and as many whenever there are enough left. Tokens are those of the usage.
+// TestServeClosedLoop: no more requests are open than asked for, and as many whenever there are enough left. Tokens are
+// those of the usage.
 func TestServeClosedLoop(t *testing.T) {
 	var open, most atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

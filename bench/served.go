@@ -39,7 +39,7 @@ type ServedRow struct {
 	Streamed float64    `json:"server_tokens_per_s"`
 	Ratio    [3]float64 `json:"ratio"` // low quartile, median, high quartile
 	Whole    [3]float64 `json:"ratio_not_streamed"`
-	CPU      [3]float64 `json:"cpu_ratio,omitzero"` // processor time of a streamed pass over the engine's; the client's is part of it
+	CPU      [3]float64 `json:"cpu_ratio,omitzero"` // CPU time of a streamed pass over the engine's, with the client's
 	// For a single sequence: the time to the first byte, and its ratio to the engine's time to the first token plus one
 	// step.
 	FirstByte float64    `json:"first_byte_s,omitempty"`

@@ -13,8 +13,8 @@ import (
 	"antiphase/infer"
 )
 
-// What is wrong with a server's answer is an error that says it, whether the answer is streamed or not: another status, no
-// events, an end without usage or without JSON, and a server that is not alive.
+// What is wrong with a server's answer is an error that says it, whether the answer is streamed or not: another status,
+// no events, an end without usage or without JSON, and a server that is not alive.
 func TestServedFaults(t *testing.T) {
 	for _, c := range []struct {
 		live, status int

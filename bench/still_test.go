@@ -107,8 +107,8 @@ func matrix(rows, cols int) tensor.Tensor {
 	return tensor.Tensor{Buf: &tensor.Buffer{}, Type: tensor.I8, Rows: rows, Cols: cols, Ld: cols}
 }
 
-// Every op reaches the device as it was called, under its own name, with the bytes of what it must read and write: what it
-// only looks rows up in, and the cache, do not count, and what it updates counts twice.
+// Every op reaches the device as it was called, under its own name, with the bytes of what it must read and write: what
+// it only looks rows up in, and the cache, do not count, and what it updates counts twice.
 func TestBytesOfOps(t *testing.T) {
 	shape := device.AttnShape{B: 1, T: 1, Heads: 1, D: 1, DV: 1}
 	a := &device.Attn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5)}
@@ -224,8 +224,8 @@ func TestChunksOfOps(t *testing.T) {
 
 func isChunker(d device.Device) bool { _, ok := d.(device.Chunker); return ok }
 
-// The device's own ceilings, by its clock: the smallest product of 1024 and more that takes over a millisecond, but none
-// beyond 8192, and a copy that reads and writes 256 MiB. What was tried and what was used is freed.
+// The device's own ceilings, by its clock: the smallest product of 1024 and more that takes over a millisecond, but
+// none beyond 8192, and a copy that reads and writes 256 MiB. What was tried and what was used is freed.
 func TestOwnCeilings(t *testing.T) {
 	for _, c := range []struct {
 		ms   float64

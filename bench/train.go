@@ -90,7 +90,7 @@ func shapeOf(g Geometry, m model.Config) map[string]any {
 // TrainOptions describe a training step.
 type TrainOptions struct {
 	Geometry
-	Seq, Batch, Micro int             // tokens in a sequence, sequences in a step and at a time; 0 keeps the recipe's micro-batch as a step
+	Seq, Batch, Micro int             // sequence length, sequences in a step and at a time; 0: the recipe's micro-batch
 	Recompute         layer.Recompute // empty keeps the recipe's
 	Forward           bool            // only the forward pass with losses
 	Ops               bool            // report the time of each op

@@ -138,7 +138,8 @@ func (c *Checkpoint) verify(e Entry) error {
 	buf := buffers.Get().(*bufio.Writer)
 	defer buffers.Put(buf)
 	buf.Reset(h)
-	if _, err := buf.ReadFrom(struct{ io.Reader }{f}); err != nil { // a bare Reader, so that ReadFrom does not bypass the buffer
+	// A bare Reader, so that ReadFrom does not bypass the buffer.
+	if _, err := buf.ReadFrom(struct{ io.Reader }{f}); err != nil {
 		return systemError{err}
 	}
 	if err := buf.Flush(); err != nil {

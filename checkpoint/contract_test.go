@@ -125,9 +125,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestKeepByDefinition: after every save of a random course the checkpoints are the last KeepLast and those that KeepEvery
-// divides; later steps of another course stay, damaged ones that were set aside go with the steps before the first kept,
-// and whole ones that were set aside stay.
+// TestKeepByDefinition: after every save of a random course the checkpoints are the last KeepLast and those that
+// KeepEvery divides; later steps of another course stay, damaged ones that were set aside go with the steps before the
+// first kept, and whole ones that were set aside stay.
 func TestKeepByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 9))
 	for range 60 {
@@ -229,8 +229,8 @@ func TestStepNames(t *testing.T) {
 	}
 }
 
-// TestSeal: a draft is committed only if every file that was written is there once, with its length; otherwise nothing is
-// left of it, and what was there stays.
+// TestSeal: a draft is committed only if every file that was written is there once, with its length; otherwise nothing
+// is left of it, and what was there stays.
 func TestSeal(t *testing.T) {
 	for name, change := range map[string]func(list []Entry) []Entry{
 		"":                                  func(list []Entry) []Entry { return list },

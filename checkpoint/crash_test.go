@@ -62,7 +62,8 @@ func after(mem *vfstest.Mem, op, draws int) []*vfstest.Mem {
 }
 
 // TestCrashAnywhere crashes before each operation of a Save and after it, and opens every file system that may be left:
-// the state found is the old one or the new one, whole; the new one once Save has made it durable; and Save works again.
+// the state found is the old one or the new one, whole; the new one once Save has made it durable; and Save works
+// again.
 func TestCrashAnywhere(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
@@ -159,8 +160,8 @@ func found(t *testing.T, sc scenario, mem *vfstest.Mem, durable bool, when strin
 	return s
 }
 
-// checkRest: every folder with a checkpoint's name is whole, none was deleted before the new one was there, and `latest`
-// names one that exists.
+// checkRest: every folder with a checkpoint's name is whole, none was deleted before the new one was there, and
+// `latest` names one that exists.
 func checkRest(t *testing.T, sc scenario, s *Store, mem *vfstest.Mem, isNew bool, when string) {
 	t.Helper()
 	steps, err := s.Steps()

@@ -11,7 +11,8 @@ import (
 	"antiphase/internal/vfs/vfstest"
 )
 
-// Two processes write one checkpoint; until it is committed there is none, and what an uncommitted one leaves is cleared.
+// Two processes write one checkpoint; until it is committed there is none, and what an uncommitted one leaves is
+// cleared.
 func TestDraftOfTwo(t *testing.T) {
 	mem := vfstest.NewMem()
 	first := open(t, mem, Options{})

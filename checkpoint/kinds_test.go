@@ -64,8 +64,8 @@ func TestNewerStops(t *testing.T) {
 	}
 }
 
-// TestRewindSetsAside: a rewind deletes nothing. What was damaged goes once enough whole checkpoints follow it; what was
-// whole, or may have been, stays until somebody removes it.
+// TestRewindSetsAside: a rewind deletes nothing. What was damaged goes once enough whole checkpoints follow it; what
+// was whole, or may have been, stays until somebody removes it.
 func TestRewindSetsAside(t *testing.T) {
 	mem, s := damaged(t)
 	save(t, s, 12, "a")

@@ -38,8 +38,8 @@ func TestSpaceErrorSays(t *testing.T) {
 	}
 }
 
-// Every way of saving reports a full disk as such, with the bytes that it was about to write; where the free space cannot
-// be told it is unknown.
+// Every way of saving reports a full disk as such, with the bytes that it was about to write; where the free space
+// cannot be told it is unknown.
 func TestDraftsOnAFullDisk(t *testing.T) {
 	for kind, want := range map[string]int64{"mkdir": 0, "create": 4, "manifest": 4} {
 		for _, blind := range []bool{false, true} {

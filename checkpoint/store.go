@@ -132,7 +132,8 @@ func (s *Store) Steps() ([]int64, error) {
 	}
 	var steps []int64
 	for _, name := range names {
-		step, _ := strconv.ParseInt(strings.TrimPrefix(name, "step-"), 10, 64) // the name of a number shows whether it was one
+		// The name of a number shows whether it was one.
+		step, _ := strconv.ParseInt(strings.TrimPrefix(name, "step-"), 10, 64)
 		if step >= 0 && stepName(step) == name {
 			steps = append(steps, step)
 		}

@@ -34,7 +34,8 @@ func TestNoFaultIsSwallowed(t *testing.T) {
 		opt.FS = fsys
 		return &Store{dir: filepath.Join(run, folderName), opt: opt, fs: fsys}
 	}
-	reads := func(op vfstest.Op) bool { return op.Kind == "close" } // nothing is lost if a file that was read does not close
+	// Nothing is lost if a file that was read does not close.
+	reads := func(op vfstest.Op) bool { return op.Kind == "close" }
 	for name, c := range map[string]struct {
 		before func(vfs.FS)
 		least  int

@@ -13,7 +13,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// TestRealFullDisk saves on a tmpfs of every size in pages, from room for the old checkpoint alone to room for the new one.
+// TestRealFullDisk saves on a tmpfs of every size in pages, from room for the old checkpoint alone to room for the new
+// one.
 func TestRealFullDisk(t *testing.T) {
 	const page = 4096
 	big := []File{

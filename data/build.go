@@ -19,7 +19,7 @@ type BuildOptions struct {
 	ShardTokens int                      // tokens after which a new shard begins; 0: 1<<26
 	HeldOut     float64                  // share of the text in split "valid", 0 ≤ HeldOut < 1
 	HeldOutBy   string                   // how it is chosen: ByPieces or ByDocuments; "" means ByPieces
-	Shares      []Share                  // of the sources, for drawing from each separately; nil: all are one. Stored in the manifest
+	Shares      []Share                  // of the sources, to draw from each separately; nil: one. In the manifest
 	MaxTokens   int64                    // stop after the document with which the set reaches it; 0: no bound
 	Tokenizer   []byte                   // stored in the folder as TokenizerName; nil: none
 	Workers     int                      // concurrent encoders; 0: GOMAXPROCS. The result does not depend on it

@@ -27,8 +27,8 @@ func (s sieve) screened(ctx context.Context, skipped func(string)) iter.Seq2[Doc
 	}
 }
 
-// mixed is a source of n documents of 3 to 6 bytes, among which every third is followed by an empty one and every fourth
-// by one that is not UTF-8.
+// mixed is a source of n documents of 3 to 6 bytes, among which every third is followed by an empty one and every
+// fourth by one that is not UTF-8.
 func mixed(name string, n int) (s sieve, kept []string, skipped Skipped) {
 	s.name = name
 	for i := range n {
@@ -95,8 +95,8 @@ func TestSourceWithoutText(t *testing.T) {
 	}
 }
 
-// A tokenizer that is given lies in the set's folder as it was given. It is part of the set: such a folder is used again
-// and replaced like another.
+// A tokenizer that is given lies in the set's folder as it was given. It is part of the set: such a folder is used
+// again and replaced like another.
 func TestStoredTokenizer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "set")
 	src := randomTexts(20, 30, 5)

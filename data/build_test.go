@@ -148,7 +148,8 @@ func TestBuildReuses(t *testing.T) {
 	if again, err = build(dir, changed, wide, BuildOptions{}); err != nil || again.Tokenizer != wide.Hash() {
 		t.Fatalf("replacing by another tokenizer: %v", err)
 	}
-	for _, opt := range []BuildOptions{{MaxTokens: 40}, {HeldOut: 0.5}, {ShardTokens: 30}, {}} { // each is another set of the same text
+	// Each is another set of the same text.
+	for _, opt := range []BuildOptions{{MaxTokens: 40}, {HeldOut: 0.5}, {ShardTokens: 30}, {}} {
 		last := again.Inputs
 		if again, err = build(dir, changed, wide, opt); err != nil || again.Inputs == last {
 			t.Fatalf("replacing by %+v: %v, inputs %s", opt, err, again.Inputs)

@@ -8,7 +8,8 @@ import (
 )
 
 // Whole documents are held out by their hash alone: those below the share, and those with the smallest hash of all,
-// unless nothing would be left to train on. Equal texts are together, sources are not mixed up, and no document is lost.
+// unless nothing would be left to train on. Equal texts are together, sources are not mixed up, and no document is
+// lost.
 func TestByDocumentByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(6, 1))
 	for range 400 {

@@ -10,7 +10,7 @@ const (
 
 // divider decides the split of each document, or piece of it, and writes it there.
 type divider interface {
-	add(ids []int32, hash uint64) error // a document of the current source, including its end-of-text id; hash is that of its text
+	add(ids []int32, hash uint64) error // a document of the source, with its end-of-text id, and the hash of its text
 	end() error                         // ends the current source
 	finish() error                      // ends the last one
 }

@@ -18,7 +18,8 @@ func numbered(from, n int) string {
 	return b.String()
 }
 
-// A sample of every source is held out, of about the share asked for, spread evenly; nothing is lost and nothing is in both.
+// A sample of every source is held out, of about the share asked for, spread evenly; nothing is lost and nothing is in
+// both.
 func TestPiecesAreHeldOut(t *testing.T) {
 	const share = 0.05
 	docs := func(n, words, from int) (out []string) {

@@ -153,8 +153,8 @@ func TestSyntheticOptionsHaveEffect(t *testing.T) {
 	}
 }
 
-// A set that cannot be replaced stays: whichever operation of the exchange fails, the folder holds the old set or the new
-// one, and once the fault is gone a build leaves nothing else.
+// A set that cannot be replaced stays: whichever operation of the exchange fails, the folder holds the old set or the
+// new one, and once the fault is gone a build leaves nothing else.
 func TestReplacingASetFails(t *testing.T) {
 	build := func(fsys vfs.FS, n int) (*Manifest, error) {
 		return Build(t.Context(), "/sets/a", []Source{tens(n)}, narrow, BuildOptions{FS: fsys})
@@ -201,8 +201,8 @@ func TestReplacingASetFails(t *testing.T) {
 	}
 }
 
-// Passes over the text are tokens taken over tokens there are, in every order and to the fraction; of a mixture over all
-// sources together, and over each.
+// Passes over the text are tokens taken over tokens there are, in every order and to the fraction; of a mixture over
+// all sources together, and over each.
 func TestEpochsByCounting(t *testing.T) {
 	set := mixedSet(t, []Share{{Weight: 3}, {Weight: 1}}, 900, 500)
 	const B, T = 2, 7

@@ -11,8 +11,8 @@ import (
 	"antiphase/internal/vfs/vfstest"
 )
 
-// Whichever file operation of a build or of opening a set fails, the caller hears of it, unless the call can do without:
-// it removes what is left of others, and of itself once the set is in its place.
+// Whichever file operation of a build or of opening a set fails, the caller hears of it, unless the call can do
+// without: it removes what is left of others, and of itself once the set is in its place.
 func TestNoFaultOfABuildIsSwallowed(t *testing.T) {
 	build := func(f vfs.FS) error {
 		_, err := Build(t.Context(), "/d/set", []Source{randomTexts(30, 40, 1)}, narrow,

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What is read whole is counted exactly, in every kind of file; of a generator the mean of what was read counts for every
-// document. A sample is enough text to measure a tokenizer on, and not much more.
+// What is read whole is counted exactly, in every kind of file; of a generator the mean of what was read counts for
+// every document. A sample is enough text to measure a tokenizer on, and not much more.
 func TestEstimateExactly(t *testing.T) {
 	dir := t.TempDir()
 	list := []string{"one", "two words", strings.Repeat("é", 1000)}

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzFiles: any bytes under any of our endings are documents or an error, never a panic, and no document is longer than what one may be. A
-// compressed file that is cut is an error (the corpus has such files, and one line of many megabytes).
+// FuzzFiles: any bytes under any of our endings are documents or an error, never a panic, and no document is longer
+// than what one may be. A compressed file that is cut is an error (the corpus has such files, and one line of many
+// megabytes).
 func FuzzFiles(f *testing.F) {
 	text := []byte("{\"text\": \"the heron waits\"}\n{\"text\": \"in the shallow water\"}\n")
 	for i, r := range readers {

@@ -77,8 +77,8 @@ func TestInputsOfASet(t *testing.T) {
 	}
 }
 
-// The first id of a vocabulary and its last are ids like others, in the narrowest and the widest shards; the ones next to
-// them are not.
+// The first id of a vocabulary and its last are ids like others, in the narrowest and the widest shards; the ones next
+// to them are not.
 func TestFirstAndLastID(t *testing.T) {
 	for _, c := range []struct {
 		vocab int
@@ -114,7 +114,8 @@ func (e fixed) Vocab() int                                   { return e.vocab }
 func (e fixed) EOS() (int32, bool)                           { return 0, false }
 func (e fixed) Hash() string                                 { return "fixed" }
 
-// Whichever write of a division fails, that error comes back from one of its calls, and the call before it did not fail.
+// Whichever write of a division fails, that error comes back from one of its calls, and the call before it did not
+// fail.
 func TestDivisionsFail(t *testing.T) {
 	broken := errors.New("broken")
 	text := func(from, n int) (ids []int32) {

@@ -56,7 +56,8 @@ func letterOf(t *testing.T, inputs []int32) int {
 	return found
 }
 
-// Over 1,000 batches each source has its share of the rows to within 1 %, and in every stretch of them to within a row or two.
+// Over 1,000 batches each source has its share of the rows to within 1 %, and in every stretch of them to within a row
+// or two.
 func TestMixtureShares(t *testing.T) {
 	shares := []Share{{Weight: 0.6}, {Weight: 0.25}, {Weight: 0.1}, {Weight: 0.05}}
 	s := mixedSet(t, shares, 700, 3000, 10000, 555)
@@ -87,7 +88,8 @@ func TestMixtureShares(t *testing.T) {
 	}
 }
 
-// A source that has reached its epochs leaves the draw, the others continue in their proportion, and nothing is taken twice within an epoch.
+// A source that has reached its epochs leaves the draw, the others continue in their proportion, and nothing is taken
+// twice within an epoch.
 func TestMixtureEpochs(t *testing.T) {
 	const T = 16
 	shares := []Share{{Weight: 5, Epochs: 1}, {Weight: 4, Epochs: 2.5}, {Weight: 1, Epochs: 3}}
@@ -165,7 +167,8 @@ func TestMixRefuses(t *testing.T) {
 	}
 }
 
-// Rows are without bound if any source is, however many were taken; a position has at most the rows that a source gives.
+// Rows are without bound if any source is, however many were taken; a position has at most the rows that a source
+// gives.
 func TestRowsThatAreLeft(t *testing.T) {
 	single := NewLoader(split(t, buildSet(t, tens(9), narrow, BuildOptions{}), Train), 2, 8, 1)
 	free := NewLoader(mix(t, mixedSet(t, []Share{{Weight: 1, Epochs: 1}, {Weight: 1}, {Weight: 2}}, 160, 300, 300)), 2,

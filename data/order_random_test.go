@@ -63,7 +63,8 @@ func TestComponentsHaveTheirOwnOrder(t *testing.T) {
 	}
 }
 
-// Over an epoch every row occurs once, and what it holds is cut out of the repeated stream; each epoch is cut elsewhere and has its own order.
+// Over an epoch every row occurs once, and what it holds is cut out of the repeated stream; each epoch is cut elsewhere
+// and has its own order.
 func TestRandomTakesEveryRowOnce(t *testing.T) {
 	const T, epochs = 17, 4
 	for _, enc := range []byteEncoder{narrow, wide, noEOS} {
@@ -115,9 +116,9 @@ func TestRandomRowsOfShortSets(t *testing.T) {
 	}
 }
 
-// The share of neighbours in a batch that come from one document equals chance: with r_d rows beginning in document d, a pair drawn
-// without replacement has probability Σ r_d(r_d−1) / R(R−1). Pairs of a whole epoch, many epochs: a binomial count to good accuracy. The
-// stream is what the test must be able to tell apart.
+// The share of neighbours in a batch that come from one document equals chance: with r_d rows beginning in document d,
+// a pair drawn without replacement has probability Σ r_d(r_d−1) / R(R−1). Pairs of a whole epoch, many epochs: a
+// binomial count to good accuracy. The stream is what the test must be able to tell apart.
 func TestNeighboursAreAChanceMatter(t *testing.T) {
 	const T, epochs = 8, 60
 	var src texts

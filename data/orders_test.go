@@ -121,8 +121,8 @@ func printed(v any) any {
 	return v
 }
 
-// Long text is cut at its last break, line or space, otherwise between characters; nothing is lost but the separators, and
-// no piece is too long or, unless the text ends, too short.
+// Long text is cut at its last break, line or space, otherwise between characters; nothing is lost but the separators,
+// and no piece is too long or, unless the text ends, too short.
 func TestPieces(t *testing.T) {
 	for name, x := range map[string]struct{ text, lost string }{
 		"ascii": {strings.Repeat("a", 3*textChunk+5), ""}, "two bytes": {strings.Repeat("é", 2*textChunk), ""},

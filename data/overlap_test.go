@@ -94,7 +94,8 @@ func TestOverlapsOfGroups(t *testing.T) {
 	}
 }
 
-// The warnings are true: documents of two generators with one seed have long passages in common, those of two seeds do not.
+// The warnings are true: documents of two generators with one seed have long passages in common, those of two seeds do
+// not.
 func TestOneSeedGivesTwins(t *testing.T) {
 	const passage = 64 // bytes
 	passages := func(spec string) map[string]bool {

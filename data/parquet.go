@@ -36,7 +36,8 @@ func readParquet(f *os.File, yield func(string) bool) (err error) {
 		if err != nil {
 			return err
 		}
-		if !more { // pages are read anywhere in the file; its position says how much of it that was, as that of a stream does
+		// Pages are read anywhere in the file; its position says how much of it that was, as that of a stream does.
+		if !more {
 			_, err := f.Seek(int64(float64(st.Size())*float64(c.seen)/float64(file.NumRows())), io.SeekStart)
 			return err
 		}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// piecesOf divides documents of consecutive ids, the documents of one source after the other, and lists what is written.
+// piecesOf divides documents of consecutive ids, the documents of one source after the other, and lists what is
+// written.
 type written struct {
 	source int
 	split  string

@@ -34,7 +34,8 @@ func TestUnusableDocumentsAreCounted(t *testing.T) {
 	}
 }
 
-// Half of a surrogate pair in the text is no more UTF-8 than a stray byte; in another field of the line it does not matter.
+// Half of a surrogate pair in the text is no more UTF-8 than a stray byte; in another field of the line it does not
+// matter.
 func TestHalvesOfCharacters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	write(t, path, []byte(`{"text":"one"}

@@ -41,8 +41,8 @@ func TestRandomStaysAsItWas(t *testing.T) {
 	}
 }
 
-// What is held out of given text does not change: the sets of three sources, by pieces and by documents, hashed when the
-// choice was fixed. Another choice would train on what earlier results held out.
+// What is held out of given text does not change: the sets of three sources, by pieces and by documents, hashed when
+// the choice was fixed. Another choice would train on what earlier results held out.
 func TestHeldOutStaysAsItWas(t *testing.T) {
 	src := []Source{texts{docs: []string{numbered(0, 9000)}}, randomTexts(300, 60, 2),
 		texts{docs: []string{numbered(20000, 60)}}}

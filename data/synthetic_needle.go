@@ -40,8 +40,8 @@ type Needle struct {
 type NeedleOptions struct {
 	Needles  int                                  // numbers hidden; 0: 1
 	Queries  int                                  // number of queried ones; 0: 1
-	Depth    float64                              // of the first queried needle, 0 (before all text) to 1 (after all text); others are placed at random
-	Bytes    int                                  // approximate length of Prompt; exceeded only if preamble, needles and question are longer; 0: 1024
+	Depth    float64                              // 0 (start) to 1 (end), of the first queried needle; others random
+	Bytes    int                                  // approximate length of Prompt, or of its fixed parts; 0: 1024
 	Digits   int                                  // of every number; 0: 2
 	Haystack func(r *rand.Rand, bytes int) string // text of sentences, at most this many bytes; nil: Prose
 }

@@ -329,8 +329,8 @@ type stream struct {
 func (s *stream) Stream() cu.Driver { s.asked++; return s }
 func (s *stream) Sync() error       { s.synced++; return nil }
 
-// The collectives over NCCL pass addresses, counts and types as NCCL takes them: sums in elements, copies in bytes; each
-// after all earlier work was queued, and none after the end.
+// The collectives over NCCL pass addresses, counts and types as NCCL takes them: sums in elements, copies in bytes;
+// each after all earlier work was queued, and none after the end.
 func TestNCCLCalls(t *testing.T) {
 	n, dev := &noting{}, &stream{}
 	g := &gpus{job: &Job{Launch: Launch{World: 4}}, dev: dev, comm: n, rank: 1, size: 4, scratch: 77, stop: make(chan struct{})}

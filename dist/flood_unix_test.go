@@ -35,7 +35,8 @@ func TestManyRanksAtOnce(t *testing.T) {
 	}
 }
 
-// Connections that say nothing, or nonsense, do not keep the ranks out, not even for the time that a handshake may take.
+// Connections that say nothing, or nonsense, do not keep the ranks out, not even for the time that a handshake may
+// take.
 func TestFloodedStore(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n"} {

@@ -53,7 +53,8 @@ func TestVariablesOfLaunchers(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.env, got, c.want)
 		}
 	}
-	// Flags state a rank and a world size, and nothing about a node or a restart; what they leave open others may state.
+	// Flags state a rank and a world size, and nothing about a node or a restart; what they leave open others may
+	// state.
 	flags := Explicit{Rank: 5, World: 9, LocalRank: 1}
 	got, err := Detect(flags, env())
 	if want := (Launch{Source: "flags", Rank: 5, World: 9, LocalRank: 1, Node: -1}); err != nil || len(got.Seen) != 1 ||
@@ -113,7 +114,8 @@ func TestLaunchWords(t *testing.T) {
 			t.Errorf("%s: %+v, %v", half, l, err)
 		}
 	}
-	for _, broken := range []string{"OMPI_COMM_WORLD_RANK=x", "OMPI_COMM_WORLD_RANK=7", "RANK=0 WORLD_SIZE=0"} { // of others than the one that is trusted
+	// Variables of launchers other than the one that is trusted.
+	for _, broken := range []string{"OMPI_COMM_WORLD_RANK=x", "OMPI_COMM_WORLD_RANK=7", "RANK=0 WORLD_SIZE=0"} {
 		vars := append(strings.Fields(broken), "PMI_RANK=1", "PMI_SIZE=4", "OMPI_COMM_WORLD_SIZE=4")
 		if l, err := Detect(Explicit{Launcher: "mpich", Rank: -1, World: -1, LocalRank: -1},
 			env(vars...)); err != nil || l.Rank != 1 || l.World != 4 {

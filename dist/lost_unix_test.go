@@ -135,7 +135,8 @@ func TestLostUnderMPI(t *testing.T) {
 			}
 		}
 		took := time.Since(began)
-		_ = syscall.Kill(victim, syscall.SIGKILL) // a stopped process takes no gentler signal; some launchers wait for it
+		// A stopped process takes no gentler signal; some launchers wait for it.
+		_ = syscall.Kill(victim, syscall.SIGKILL)
 		_ = cmd.Wait()
 		if said == 0 || took > 10*time.Second {
 			t.Errorf("%s: %d ranks said that rank 2 was lost, after %s", l.name, said, took)

@@ -103,7 +103,8 @@ func TestBindAddress(t *testing.T) {
 	}
 }
 
-// A card is found as it was written, by this user alone, and goes with its folder; what is not a card is looked at again.
+// A card is found as it was written, by this user alone, and goes with its folder; what is not a card is looked at
+// again.
 func TestCards(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "folder")
 	f := &folder{dir: dir, at: "127.0.0.1:0", own: true}

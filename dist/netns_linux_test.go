@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// hosts makes three network namespaces, which are machines as far as the network goes. The first has a link to each of the others:
-// 10.213.1.0/30 on "left" to the second, 10.213.2.0/30 on "right" to the third.
+// hosts makes three network namespaces, which are machines as far as the network goes. The first has a link to each of
+// the others: 10.213.1.0/30 on "left" to the second, 10.213.2.0/30 on "right" to the third.
 func hosts(t *testing.T) (names [3]string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -63,8 +63,8 @@ func onHost(t *testing.T, host, child string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// Two ranks on two machines: they meet over the interface that was named, a third machine on another link of rank 0's finds nothing there,
-// and when the link goes down both leave within the time-out and name each other.
+// Two ranks on two machines: they meet over the interface that was named, a third machine on another link of rank 0's
+// finds nothing there, and when the link goes down both leave within the time-out and name each other.
 func TestLinkDown(t *testing.T) {
 	names := hosts(t)
 	meet := t.TempDir()

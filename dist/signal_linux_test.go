@@ -55,7 +55,8 @@ func faults() (err error) {
 	return nil
 }
 
-// MPICH's libraries replace the handlers of SIGHUP, SIGUSR1 and memory faults, which save, save and go on, and are reported.
+// MPICH's libraries replace the handlers of SIGHUP, SIGUSR1 and memory faults, which save, save and go on, and are
+// reported.
 func TestMPISignals(t *testing.T) {
 	for _, l := range mpiLaunchers(t) {
 		if out, err := l.run(t, 2, "signal"); err != nil || strings.Count(out, "received all") != 2 {

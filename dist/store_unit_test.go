@@ -152,7 +152,8 @@ func TestAdmit(t *testing.T) {
 		!s.over {
 		t.Error(err)
 	}
-	if err := hello(1, 2); err == nil || !strings.Contains(err.Error(), "was told of 3 ranks") { // the job has ended, and says why
+	// The job has ended, and says why.
+	if err := hello(1, 2); err == nil || !strings.Contains(err.Error(), "was told of 3 ranks") {
 		t.Error(err)
 	}
 	for range 20 {

@@ -90,7 +90,8 @@ func TestGaveUpReachesAll(t *testing.T) {
 	}
 }
 
-// A caller that has had enough of waiting is told so, as rank 0, which waits for others, and as another that looks for it.
+// A caller that has had enough of waiting is told so, as rank 0, which waits for others, and as another that looks for
+// it.
 func TestJoinIsCancelled(t *testing.T) {
 	for r := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -102,8 +103,8 @@ func TestJoinIsCancelled(t *testing.T) {
 	}
 }
 
-// What answers at an address: a job's store that ends in the middle of its greeting may come again, anything else is not
-// a store, however short.
+// What answers at an address: a job's store that ends in the middle of its greeting may come again, anything else is
+// not a store, however short.
 func TestGreetings(t *testing.T) {
 	for _, c := range []struct {
 		says  string

@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withServer builds the program, trains a model for a second, serves it, runs f and ends the server, which must exit with 0.
+// withServer builds the program, trains a model for a second, serves it, runs f and ends the server, which must exit
+// with 0.
 func withServer(dir string, f func() int) (code int, err error) {
 	bin := filepath.Join(dir, "antiphase")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/antiphase")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestNode runs openai.mjs against the same server. It needs node and the package in node_modules; .ci/run e2e installs it.
+// TestNode runs openai.mjs against the same server. It needs node and the package in node_modules; .ci/run e2e installs
+// it.
 func TestNode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

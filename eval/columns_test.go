@@ -177,7 +177,7 @@ func TestAskInChunks(t *testing.T) {
 	}
 }
 
-// A store knows its cells that are not finished; read again, answers stand in a fixed order; a head tells what was asked.
+// A store knows its unfinished cells; read again, answers stand in a fixed order; a head tells what was asked.
 func TestStoreHeads(t *testing.T) {
 	dir := t.TempDir()
 	if IsStore(dir) || IsStore(filepath.Join(dir, "none")) {

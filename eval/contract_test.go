@@ -175,7 +175,8 @@ func TestSideOfSeveral(t *testing.T) {
 	if !ok || !near(m.Value, 4, 1e-12) { // 2 and shifts of 0, 1 and 5
 		t.Fatalf("%+v", m)
 	}
-	// Items add the same to every model, so that nothing is left over: seeds have s²/3 with s² = 7, items s²/30 with s² = 60/29.
+	// Items add the same to every model, so that nothing is left over: seeds have s²/3 with s² = 7, items s²/30 with s²
+	// = 60/29.
 	seeds, each := 7./3, (60./29)/items
 	if want := math.Sqrt(seeds + each); !near(m.StdErr, want, 1e-9) {
 		t.Errorf("error %g, want %g", m.StdErr, want)
@@ -263,8 +264,8 @@ func greedyText(t *testing.T, s *Subject, r Generation) string {
 	return out
 }
 
-// Text from a model whose sequences are computed whole is what a plain loop over its logits writes: up to a stop, an end
-// or the bound, with the end of a long prompt.
+// Text from a model whose sequences are computed whole is what a plain loop over its logits writes: up to a stop, an
+// end or the bound, with the end of a long prompt.
 func TestGenerateWhole(t *testing.T) {
 	s := subject(t, ref.New(), "diff", 40)
 	if err := s.SetLowbit(layer.Lowbit{Logits: 6, Per: layer.PerTensor}); err != nil {

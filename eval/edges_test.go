@@ -26,8 +26,8 @@ func bare(t *testing.T) *Subject {
 		layer.Memory{}, 11), Tokenizer: tok}
 }
 
-// Without a first token a text's first token is only context; a continuation or an option after nothing is refused, with
-// the request's number; prompts of one line are scored as ever.
+// Without a first token a text's first token is only context; a continuation or an option after nothing is refused,
+// with the request's number; prompts of one line are scored as ever.
 func TestWithoutFirstToken(t *testing.T) {
 	s := bare(t)
 	if id, ok := s.FirstToken(); ok {

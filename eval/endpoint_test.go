@@ -15,7 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// server answers like an OpenAI-compatible one whose tokens are characters: each has log-probability −1, an 'x' −2 where −1 is possible.
+// server answers like an OpenAI-compatible one whose tokens are characters: each has log-probability −1, an 'x' −2
+// where −1 is possible.
 type server struct {
 	mu      sync.Mutex
 	noEcho  bool
@@ -128,7 +129,8 @@ func TestEndpointWithoutEcho(t *testing.T) {
 	}
 }
 
-// A server that refuses echo is one without likelihoods; one that refuses a single prompt, or everything, is wrong in another way.
+// A server that refuses echo is one without likelihoods; one that refuses a single prompt, or everything, is wrong in
+// another way.
 func TestEndpointRefusesEcho(t *testing.T) {
 	score := func(e *Endpoint) error {
 		_, err := e.Loglikelihood(context.Background(), []Continuation{{"a long context", "b"}})
@@ -237,8 +239,8 @@ func TestEndpointReplies(t *testing.T) {
 	}
 }
 
-// What is sent: at most four stops, a user's message to chats and nothing as a prompt, no key without one, and echoes of
-// the whole text without new tokens. Tokens that a server adds of its own do not count.
+// What is sent: at most four stops, a user's message to chats and nothing as a prompt, no key without one, and echoes
+// of the whole text without new tokens. Tokens that a server adds of its own do not count.
 func TestEndpointRequests(t *testing.T) {
 	s := &server{}
 	e := serve(t, s)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// By hand: accuracies 0.2 ± 0.03 and 0.6 ± 0.04 average to 0.4 ± 0.025. A normalised accuracy counts as one; a task that accompanies
-// the group does not count, and a stand-in is not averaged with real sets.
+// By hand: accuracies 0.2 ± 0.03 and 0.6 ± 0.04 average to 0.4 ± 0.025. A normalised accuracy counts as one; a task
+// that accompanies the group does not count, and a stand-in is not averaged with real sets.
 func TestGroupMeans(t *testing.T) {
 	result := func(task, metric string, v, e float64) Result {
 		return Result{Question: task, Task: task, Kind: task, Group: "g",

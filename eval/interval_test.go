@@ -32,8 +32,9 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// Coverage of 95 % intervals by simulation. Scores of models are anything from 0 to 1, so for binomial scores the true value is drawn
-// from the middle nine tenths; seeds and items are crossed effects of several strengths. docs/evaluation.md has the numbers.
+// Coverage of 95 % intervals by simulation. Scores of models are anything from 0 to 1, so for binomial scores the true
+// value is drawn from the middle nine tenths; seeds and items are crossed effects of several strengths.
+// docs/evaluation.md has the numbers.
 func TestCoverage(t *testing.T) {
 	const trials = 3000
 	g := rand.New(rand.NewPCG(5, 6))
@@ -81,7 +82,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// crossed draws two groups of equal true mean, all models answering the same items. Groups share an item's difficulty, which drops out.
+// crossed draws two groups of equal true mean, all models answering the same items. Groups share an item's difficulty,
+// which drops out.
 func crossed(g *rand.Rand, seeds, items int, dev [3]float64) *table {
 	t := &table{n: items, w: make([]float64, items)}
 	for i := range t.w {
@@ -103,8 +105,8 @@ func crossed(g *rand.Rand, seeds, items int, dev [3]float64) *table {
 	return t
 }
 
-// bootstrapCoverage is how often the usual hierarchical bootstrap's percentiles hold the truth: with three seeds it knows too little of
-// their variance, and without an effect of seeds it counts the rest more than once.
+// bootstrapCoverage is how often the usual hierarchical bootstrap's percentiles hold the truth: with three seeds it
+// knows too little of their variance, and without an effect of seeds it counts the rest more than once.
 func bootstrapCoverage(g *rand.Rand, trials int, dev [3]float64) float64 {
 	held := 0
 	for range trials {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// By hand: of the 8 sign patterns of 1, 1, 1 two reach |3|. Of 7 unlike answers, 6 for B: McNemar's exact p = 2·(C(7,0)+C(7,1))/2^7.
+// By hand: of the 8 sign patterns of 1, 1, 1 two reach |3|. Of 7 unlike answers, 6 for B: McNemar's exact p =
+// 2·(C(7,0)+C(7,1))/2^7.
 func TestSignFlip(t *testing.T) {
 	for _, c := range []struct {
 		diffs []float64
@@ -95,7 +96,8 @@ func TestPair(t *testing.T) {
 	two := map[string]float64{"x": 2}
 	b := []Answer{{ID: "2", Values: map[string]float64{"x": 5}, Weights: two},
 		{ID: "1", Values: map[string]float64{"x": 2}, Weights: two}, {ID: "4", Values: map[string]float64{"x": 1}}}
-	// 1: +1 over 2 units, 2: +3 over 2 units; 3 and 4 have no partner. Mean 2, residuals −2 and +2 of the sums: error √(8/2)/2 = 1.
+	// 1: +1 over 2 units, 2: +3 over 2 units; 3 and 4 have no partner. Mean 2, residuals −2 and +2 of the sums: error
+	// √(8/2)/2 = 1.
 	got, ok := pairOf(a, b, "x", 1)
 	if !ok || got.N != 2 || got.Diff != 2 || !near(got.StdErr, 1, 1e-12) || got.P != 0.5 {
 		t.Errorf("%+v, %v", got, ok)

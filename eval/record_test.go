@@ -40,8 +40,8 @@ func plainTask(n int) Task {
 		}}
 }
 
-// A result and the head of its cell hold all that was asked, field by field; floors are also those of metrics that Finish
-// adds.
+// A result and the head of its cell hold all that was asked, field by field; floors are also those of metrics that
+// Finish adds.
 func TestResultAndHead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
 	m := Model{Name: "m", Group: "of", Hash: "h", Context: 64, Precision: "fp32", Device: "cpu", Run: "run", Tokens: 9}
@@ -115,8 +115,8 @@ func TestTimeAndProgress(t *testing.T) {
 	}
 }
 
-// A model's new labels count in a store from the next call on, without asking again; a cell whose head is damaged is not
-// shown until a call writes it again.
+// A model's new labels count in a store from the next call on, without asking again; a cell whose head is damaged is
+// not shown until a call writes it again.
 func TestHeadsAreRenewed(t *testing.T) {
 	dir := t.TempDir()
 	var asked []int

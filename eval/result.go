@@ -8,7 +8,7 @@ import (
 // Result is a task's result for one model.
 type Result struct {
 	Question string          `json:"question"` // hash of all that was asked: results of the same question can be paired
-	Task     string          `json:"task"`     // with the prefix of a stand-in, if questions were generated instead of read from a set
+	Task     string          `json:"task"`     // with a stand-in's prefix if its questions were generated, not read
 	Kind     string          `json:"kind"`     // the task's own name
 	Group    string          `json:"group,omitempty"`
 	Beside   bool            `json:"beside,omitempty"` // not part of the group's mean

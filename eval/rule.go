@@ -35,7 +35,8 @@ func number(want string, ok func(v float64) bool) Rule {
 		if n, isInt := v.(int); isInt {
 			x = float64(n)
 		} else if !isFloat {
-			panic(fmt.Sprintf("eval: a rule for numbers was given %T", v)) // rules stand beside the default they belong to
+			// Rules stand beside the default they belong to.
+			panic(fmt.Sprintf("eval: a rule for numbers was given %T", v))
 		}
 		if !ok(x) {
 			return fmt.Errorf("must be %s", want)

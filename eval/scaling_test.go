@@ -215,8 +215,8 @@ func TestScalingRefuses(t *testing.T) {
 	}
 }
 
-// The paper's Figure 3 at the paper's own points: DIFF after 160B tokens is where the Transformer is after 251B, and 6.8B parameters of
-// DIFF do what 11B do.
+// The paper's Figure 3 at the paper's own points: DIFF after 160B tokens is where the Transformer is after 251B, and
+// 6.8B parameters of DIFF do what 11B do.
 func TestScalingAtThePapersPoint(t *testing.T) {
 	of := func(name string, x, loss []float64) ScalingCurve {
 		c := ScalingCurve{Name: name}
@@ -288,7 +288,8 @@ func scalingCoverage(t *testing.T, by string, rho float64, n, trials int) float6
 	return float64(held) / float64(trials)
 }
 
-// Errors that are correlated along a run make an interval that takes them for independent far too narrow; the one by tokens knows.
+// Errors that are correlated along a run make an interval that takes them for independent far too narrow; the one by
+// tokens knows.
 func TestScalingRespectsCorrelation(t *testing.T) {
 	trials := 40
 	if testing.Short() {

@@ -112,7 +112,8 @@ func TestKeyKnowsWhatChangesNumbers(t *testing.T) {
 	}
 }
 
-// Tasks, settings and models add up in any order, from several writers at once; nothing is lost and nothing overwritten.
+// Tasks, settings and models add up in any order, from several writers at once; nothing is lost and nothing
+// overwritten.
 func TestStoreAccumulates(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup

@@ -20,7 +20,7 @@ type Subject struct {
 	Tokenizer *tokenizer.Tokenizer
 	Batch     int     // sequences per batch; default 8
 	EOS       []int32 // ids that end a text; default the tokenizer's
-	First     *int32  // the token before every text; default the tokenizer's beginning-of-text or, without one, end-of-text token
+	First     *int32  // before every text; default the tokenizer's beginning-of-text or else end-of-text token
 
 	// Template formats a prompt as a user message with the model's chat template, up to where the answer begins; nil:
 	// prompts are continued as text. Texts that are scored whole never use it.

@@ -10,8 +10,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// In a chat template a prompt is a user's message, the answer follows it without a space, and nothing stands before the template's own text.
-// Texts that are scored whole stay as they are.
+// In a chat template a prompt is a user's message, the answer follows it without a space, and nothing stands before the
+// template's own text. Texts that are scored whole stay as they are.
 func TestChatTemplate(t *testing.T) {
 	s, plain := subject(t, ref.New(), "diff", 64), subject(t, ref.New(), "diff", 64)
 	s.Template = func(prompt string) (string, error) {

@@ -78,7 +78,8 @@ func TestLoglikelihoodGreedy(t *testing.T) {
 	t.Fatal("no context is followed by a character")
 }
 
-// A continuation is greedy only if every token was the most likely one: a wrong first token before a right last one is not.
+// A continuation is greedy only if every token was the most likely one: a wrong first token before a right last one is
+// not.
 func TestGreedyNeedsEveryToken(t *testing.T) {
 	s := subject(t, ref.New(), "diff", 64)
 	next := func(text string) (byte, bool) {
@@ -117,7 +118,8 @@ func TestLoglikelihoodRefuses(t *testing.T) {
 	}
 }
 
-// A continuation longer than the context is scored in windows: of 8 tokens here, the last with all the context there is.
+// A continuation longer than the context is scored in windows: of 8 tokens here, the last with all the context there
+// is.
 func TestLoglikelihoodOfLong(t *testing.T) {
 	s := subject(t, ref.New(), "transformer", 8)
 	const context8, text = "abc", "0123456789ABCDEFGHI"

@@ -33,7 +33,7 @@ func TestAblationRows(t *testing.T) {
 		"diff-lambda-0.8":  {true, with(func(c *model.Config) { c.LambdaInit, c.LambdaConst = "constant", 0.8 })},
 		"diff-lambda-0.5":  {true, with(func(c *model.Config) { c.LambdaInit, c.LambdaConst = "constant", 0.5 })},
 		"v2-base":          {false, with(groups)},
-		"v2-base-1.5h":     {false, with(func(c *model.Config) { groups(c); c.Heads, c.FFN = 24, 1024-168 })}, // 512/3 = 170.7
+		"v2-base-1.5h":     {false, with(func(c *model.Config) { groups(c); c.Heads, c.FFN = 24, 1024-168 })}, // 512/3
 		"v2":               {true, with(groups)},
 		"v2-no-lambda":     {true, with(func(c *model.Config) { groups(c); c.LambdaForm = "none" })},
 		"v2-linear-lambda": {true, with(func(c *model.Config) { groups(c); c.LambdaForm = "linear" })},

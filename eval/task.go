@@ -118,7 +118,7 @@ type Answer struct {
 	ID      string             `json:"id"`
 	Values  map[string]float64 `json:"values"`
 	Weights map[string]float64 `json:"weights,omitempty"`
-	Cluster string             `json:"cluster,omitempty"` // samples of one cluster (one text asked about in several ways) count as one for errors
+	Cluster string             `json:"cluster,omitempty"` // samples of a cluster, such as one text, are one for errors
 	Detail  json.RawMessage    `json:"detail,omitempty"`
 	Doc     map[string]any     `json:"doc,omitempty"` // prompt, answer, what was wanted: kept on request
 }

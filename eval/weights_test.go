@@ -54,7 +54,8 @@ func TestHolmOverQuestions(t *testing.T) {
 			{Question: "r", Metric: "loss", P: 0.01}, {Question: "r", Metric: "acc", P: 0.9},
 			{Question: "q", Metric: "acc", P: 0.5}}}
 	e.holm()
-	for i, want := range []float64{0.04, 0.6, 0.03, 0.9, 0.5} { // three headlines: 3·0.01, 2·0.02, 0.5; two others: 2·0.3, 0.9
+	// Three headlines: 3·0.01, 2·0.02, 0.5; two others: 2·0.3, 0.9.
+	for i, want := range []float64{0.04, 0.6, 0.03, 0.9, 0.5} {
 		if !near(e.Paired[i].PHolm, want, 1e-12) {
 			t.Errorf("%+v, want %g", e.Paired[i], want)
 		}
@@ -198,8 +199,8 @@ func TestEndpointDefaultConcurrency(t *testing.T) {
 	}
 }
 
-// Text from the engine is what a plain loop over the model's logits writes, also after a prompt that loses its beginning
-// because the answer would have no room.
+// Text from the engine is what a plain loop over the model's logits writes, also after a prompt that loses its
+// beginning because the answer would have no room.
 func TestGenerateIsGreedy(t *testing.T) {
 	s := subject(t, ref.New(), "diff", 40)
 	var reqs []Generation

@@ -26,7 +26,7 @@ const (
 	flatter  = "diff-l02"
 	flatFree = "diff-l02-nonorm"
 
-	wide, wideNorm     = "transformer-wide", "transformer-wide-norm" // half the heads, twice as wide; and a norm over each
+	wide, wideNorm     = "transformer-wide", "transformer-wide-norm" // half the heads, twice as wide; a norm over each
 	constant8          = "diff-l08"                                  // λ_init = 0.8 in every layer
 	constant5          = "diff-l05"
 	grouped, moreHeads = "diff2-grouped", "transformer-1.5h" // V2 with two heads a group, and a Transformer of its size

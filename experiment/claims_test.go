@@ -180,7 +180,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A plan's table has every measure with its range, and what repeats; with fewer seeds than a verdict needs nothing does.
+// A plan's table has every measure with its range, and what repeats; with fewer seeds than a verdict needs nothing
+// does.
 func TestSeedsTable(t *testing.T) {
 	x := Repeat{Plan: "standard", Steps: 3000, Measure: "lm.loss", Better: eval.Lower, Machine: "cpu: amx",
 		Values: map[string][]float64{"transformer": make([]float64, 10), "diff": make([]float64, 10)},

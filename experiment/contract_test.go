@@ -220,8 +220,8 @@ func TestChooseByDefinition(t *testing.T) {
 	}
 }
 
-// A statement about seeds goes in the direction that held more often, ties count for neither side, and it repeats from 9
-// of 10.
+// A statement about seeds goes in the direction that held more often, ties count for neither side, and it repeats from
+// 9 of 10.
 func TestLinesByHand(t *testing.T) {
 	for _, x := range []struct {
 		better eval.Better

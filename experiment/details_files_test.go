@@ -152,8 +152,8 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// Where all runs of a side diverged, a claim counts as run if others of the experiment have its measure, or nothing can say
-// what they would have measured.
+// Where all runs of a side diverged, a claim counts as run if others of the experiment have its measure, or nothing can
+// say what they would have measured.
 func TestLostMeasures(t *testing.T) {
 	failed := func(arch string) Row {
 		r := at(arch, 1, 1, Failed, 60)

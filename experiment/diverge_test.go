@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A learning rate at which the model diverges is a result: the other runs continue, the rate is not chosen, and page and
-// rows have it, whether training, a probe, a task or the last held-out loss comes upon it first.
+// A learning rate at which the model diverges is a result: the other runs continue, the rate is not chosen, and page
+// and rows have it, whether training, a probe, a task or the last held-out loss comes upon it first.
 func TestDiverges(t *testing.T) {
 	for what, change := range map[string]func(*Spec){
 		"training": func(s *Spec) { s.Probes, s.Every = nil, 0 },

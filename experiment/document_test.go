@@ -33,7 +33,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// Planned experiments come first, in the order of the plan, then others by name; a link is what a page makes of a heading.
+// Planned experiments come first, in the order of the plan, then others by name; a link is what a page makes of a
+// heading.
 func TestOrderAndLinks(t *testing.T) {
 	got := ordered(map[string]*final{"zz": nil, "830m-text": nil, "aa": nil, "small-text": nil, "retrieval-tiny": nil})
 	if want := []string{"small-text", "retrieval-tiny", "830m-text", "aa", "zz"}; !slices.Equal(got, want) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A comparison of models that are not of equal size says so with both counts wherever it is shown, and gives no verdict.
+// A comparison of models that are not of equal size says so with both counts wherever it is shown, and gives no
+// verdict.
 func TestUnequalParameters(t *testing.T) {
 	m := made{name: "160m-text", size: "160m", sides: three, better: []string{v1, v2}, rates: 1, seeds: 3}
 	rows := m.rows()

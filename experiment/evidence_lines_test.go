@@ -18,8 +18,8 @@ func written(byName map[string][]Row) *evidence {
 	return e
 }
 
-// A claim has a line for every experiment that measures it, and names itself in the first; one that nothing measures says
-// why and how, or leads to the experiment that would.
+// A claim has a line for every experiment that measures it, and names itself in the first; one that nothing measures
+// says why and how, or leads to the experiment that would.
 func TestLinesOfAClaim(t *testing.T) {
 	rows := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
 	other := slices.Concat(seeded(plain, "lm.loss", 1, 1.1, 1.2), seeded(v1, "lm.loss", 3, 3.1, 3.2))
@@ -46,8 +46,9 @@ func TestLinesOfAClaim(t *testing.T) {
 	}
 }
 
-// The section of an experiment has its command, then those of other machines, where it was measured, how rates were chosen,
-// and its tables; a code block cannot be ended by its content. Planned experiments without rows have their commands.
+// The section of an experiment has its command, then those of other machines, where it was measured, how rates were
+// chosen, and its tables; a code block cannot be ended by its content. Planned experiments without rows have their
+// commands.
 func TestSectionOfAnExperiment(t *testing.T) {
 	rows := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
 	for i := range rows {

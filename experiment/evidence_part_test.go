@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// A stretch of time that ends before the last runs leaves sides with different seeds. The page says how many of how many
-// runs there are and which seeds; a difference is that of the two values beside it; and nothing is decided about the side
-// that has too few seeds.
+// A stretch of time that ends before the last runs leaves sides with different seeds. The page says how many of how
+// many runs there are and which seeds; a difference is that of the two values beside it; and nothing is decided about
+// the side that has too few seeds.
 func TestEvidenceOfAnUnfinishedCell(t *testing.T) {
 	for _, c := range []struct {
 		what    string
@@ -84,8 +84,8 @@ func checkFigures(t *testing.T, what, doc string) {
 	}
 }
 
-// Intervals over two seeds, and over unequal numbers of them, cover as they say, whether seeds differ by less or by more
-// than items do.
+// Intervals over two seeds, and over unequal numbers of them, cover as they say, whether seeds differ by less or by
+// more than items do.
 func TestCoverageOfFewSeeds(t *testing.T) {
 	const trials = 400
 	for _, c := range []struct {

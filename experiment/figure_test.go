@@ -33,8 +33,8 @@ func TestFigureOfARatio(t *testing.T) {
 	}
 }
 
-// A difference has as many decimals as the values before it, a true minus sign, and its unit before the reason why it has
-// no interval.
+// A difference has as many decimals as the values before it, a true minus sign, and its unit before the reason why it
+// has no interval.
 func TestFigureOfADifference(t *testing.T) {
 	for _, c := range []struct {
 		claim claim

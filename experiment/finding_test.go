@@ -70,8 +70,8 @@ func TestFindBySeed(t *testing.T) {
 	}
 }
 
-// A score counts as above its floors only if the lower end of its interval is, over all items of all seeds; a floor of 1
-// is none. A claim that is not about more, or has one seed, is not concerned.
+// A score counts as above its floors only if the lower end of its interval is, over all items of all seeds; a floor of
+// 1 is none. A claim that is not about more, or has one seed, is not concerned.
 func TestFloored(t *testing.T) {
 	made := func(level float64, floors map[string]float64, seeds int) *final {
 		var rows []Row

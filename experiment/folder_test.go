@@ -12,8 +12,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Runs that need not be repeated: those of the folder and those of other files, each once; a folder of another experiment is
-// refused, and nothing is changed.
+// Runs that need not be repeated: those of the folder and those of other files, each once; a folder of another
+// experiment is refused, and nothing is changed.
 func TestFinished(t *testing.T) {
 	dir := t.TempDir()
 	s := nanoSpec(4)

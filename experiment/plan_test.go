@@ -19,8 +19,8 @@ import (
 	"antiphase/train"
 )
 
-// The recipe of a run, by the rules that its flags state: the run's own rate and seed, a warm-up of at most a twentieth of
-// given steps, and 40 evaluations and 8 checkpoints of a long run.
+// The recipe of a run, by the rules that its flags state: the run's own rate and seed, a warm-up of at most a twentieth
+// of given steps, and 40 evaluations and 8 checkpoints of a long run.
 func TestRecipeOfARun(t *testing.T) {
 	named, err := recipe.Named("nano", "diff")
 	if err != nil {
@@ -67,8 +67,8 @@ func TestRecipeOfARun(t *testing.T) {
 	}
 }
 
-// The tokens of a size that is not the first are the first's, and a tokenizer given by name sets the vocabulary, rounded up
-// to 64.
+// The tokens of a size that is not the first are the first's, and a tokenizer given by name sets the vocabulary,
+// rounded up to 64.
 func TestBaseOfSizes(t *testing.T) {
 	s := nanoSpec(20)
 	s.Sizes = []string{"nano", "tiny"}
@@ -353,8 +353,8 @@ func TestErrorsOfRuns(t *testing.T) {
 	}
 }
 
-// With --keep none or last a run writes checkpoints by age, not by steps, so that a short one saves at most at its end; with all
-// it keeps eight. Own steps between them are kept to.
+// With --keep none or last a run writes checkpoints by age, not by steps, so that a short one saves at most at its end;
+// with all it keeps eight. Own steps between them are kept to.
 func TestCheckpointsOfARun(t *testing.T) {
 	for _, x := range []struct {
 		keep  Keep

@@ -47,8 +47,8 @@ func step(n int, loss, valid, norm, speed float64, warn metrics.Warning, lambda 
 	return r
 }
 
-// What a run's metrics say, by hand: the last held-out loss, the median speed, the steps with a spike, the mean gradient
-// norm of the last quarter, and every curve by tokens.
+// What a run's metrics say, by hand: the last held-out loss, the median speed, the steps with a spike, the mean
+// gradient norm of the last quarter, and every curve by tokens.
 func TestTrainingRows(t *testing.T) {
 	nan := math.NaN()
 	steps := []metrics.Row{
@@ -213,8 +213,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// The rows of a task: its settings are part of the measure's name, the first has the figures' data if it is small, and the
-// question's identity depends on everything but the folder of the text.
+// The rows of a task: its settings are part of the measure's name, the first has the figures' data if it is small, and
+// the question's identity depends on everything but the folder of the text.
 func TestAnswerRows(t *testing.T) {
 	res := func() *eval.Result {
 		r := &eval.Result{Task: "~needle", Kind: "needle", Version: 2, Context: 64, N: 5, Place: 3,

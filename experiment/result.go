@@ -231,7 +231,8 @@ func (r *record) task(res *eval.Result) *TaskInfo {
 			config[key] = "held out"
 		}
 	}
-	id, _ := json.Marshal([]any{res.Kind, res.Version, res.Context, res.N, config, r.spec.EvalSeed}) // it was stored as JSON
+	// It was stored as JSON.
+	id, _ := json.Marshal([]any{res.Kind, res.Version, res.Context, res.N, config, r.spec.EvalSeed})
 	sum := sha256.Sum256(id)
 	return &TaskInfo{Name: res.Task, Kind: res.Kind, Question: hex.EncodeToString(sum[:8]), Place: res.Place,
 		Version: res.Version, Context: res.Context, Seed: r.spec.EvalSeed, Config: config}

@@ -39,8 +39,8 @@ func TestTwoProbesOfATask(t *testing.T) {
 	checkSettings(t, rows, s)
 }
 
-// checkSettings holds the settings of tasks to the rule: text from the held-out part in pieces of a row, of which a task
-// about outliers reads eight, unless the ask names its own; every row has what its run was.
+// checkSettings holds the settings of tasks to the rule: text from the held-out part in pieces of a row, of which a
+// task about outliers reads eight, unless the ask names its own; every row has what its run was.
 func checkSettings(t *testing.T, rows []Row, s *Spec) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -48,7 +48,8 @@ func TestRowFile(t *testing.T) {
 		}
 	}
 	long := sharing()[:1]
-	long[0].Command, long[0].Note = `antiphase compare <a> & "b"`, strings.Repeat("long ", 1<<18) // over 1 MiB, and signs as they are
+	// Over 1 MiB, and signs as they are.
+	long[0].Command, long[0].Note = `antiphase compare <a> & "b"`, strings.Repeat("long ", 1<<18)
 	text, err := Encode(long)
 	if err != nil || !bytes.Contains(text, []byte(`compare <a> & \"b\"`)) {
 		t.Errorf("%.300s, %v", text, err)

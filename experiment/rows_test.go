@@ -208,8 +208,8 @@ func TestOneExperiment(t *testing.T) {
 	}
 }
 
-// A call beside the work begins unless one is in progress, or the last took more than a fiftieth of the time since; its error
-// is told by the next call.
+// A call beside the work begins unless one is in progress, or the last took more than a fiftieth of the time since; its
+// error is told by the next call.
 func TestPace(t *testing.T) {
 	var p pace
 	begun, open := 0, make(chan struct{})

@@ -40,7 +40,8 @@ func TestDefaultsOfAsks(t *testing.T) {
 	}
 }
 
-// Every size of a grid must be able to answer and to be probed, not only the first; a probe at the last step alone is one.
+// Every size of a grid must be able to answer and to be probed, not only the first; a probe at the last step alone is
+// one.
 func TestAsksOfEverySize(t *testing.T) {
 	run := func(size string, steps, row, room int) Run {
 		r := Run{Size: size, Recipe: recipe.Recipe{Train: recipe.Train{Steps: steps, SeqLen: row}}}
@@ -78,8 +79,8 @@ func TestUnequalOfSizes(t *testing.T) {
 	}
 }
 
-// A measure that was asked in two ways keeps both rows, and the first counts; a run that is there twice counts once. Sides
-// stand in the order of the architectures, whatever rate each has.
+// A measure that was asked in two ways keeps both rows, and the first counts; a run that is there twice counts once.
+// Sides stand in the order of the architectures, whatever rate each has.
 func TestFinalByHand(t *testing.T) {
 	asked := func(arch string, lr float64, seed uint64, question string, value float64) Row {
 		r := at(arch, lr, seed, "lm.loss", value)
@@ -146,8 +147,8 @@ func TestGridOfCommonSeeds(t *testing.T) {
 	}
 }
 
-// Rows from elsewhere must be those of this run: steps, tokens, text, parameters, choice and tasks; a run that diverged was
-// not asked anything.
+// Rows from elsewhere must be those of this run: steps, tokens, text, parameters, choice and tasks; a run that diverged
+// was not asked anything.
 func TestFits(t *testing.T) {
 	s := nanoSpec(8)
 	runs, err := s.Grid(nil)
@@ -200,8 +201,8 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// Settings reach the recipe in order: those of all, then a variant's own; the amount of generated text follows the steps
-// unless it is given, or the text is a mixture.
+// Settings reach the recipe in order: those of all, then a variant's own; the amount of generated text follows the
+// steps unless it is given, or the text is a mixture.
 func TestRecipeSettings(t *testing.T) {
 	s := nanoSpec(20)
 	s.Set, s.Variants = []string{"optim.beta2=0.9", "optim.beta1=0.8"}, []Variant{"low diff optim.beta2=0.7"}
@@ -287,8 +288,8 @@ func TestEveryRunIsSomebodys(t *testing.T) {
 	}
 }
 
-// Two processes with one folder give the rows of one. Rows and answers say where they come from and by which seed they were
-// drawn, and a model of another size says so in its last row.
+// Two processes with one folder give the rows of one. Rows and answers say where they come from and by which seed they
+// were drawn, and a model of another size says so in its last row.
 func TestTwoProcesses(t *testing.T) {
 	s := nanoSpec(2)
 	s.Every, s.Variants, s.LRs, s.Seeds, s.TuneSeeds = 1, []Variant{"wide diff model.ffn=192"}, s.LRs[:1], s.Seeds[:1], 0

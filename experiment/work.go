@@ -31,7 +31,7 @@ type Options struct {
 	Have      []string      // files of rows: runs that were finished elsewhere
 	Inexact   bool          // continue runs on another device, precision or kernels
 	SaveAfter time.Duration // age at which a run's checkpoint is renewed; 0: half a minute
-	Rank      int           // this process's number among those that divide the runs among them, all with the same folder
+	Rank      int           // this process's number among those that divide the runs among them, with the same folder
 	Ranks     int           // their number; 0 and 1: there is one
 	Wait      func() error  // returns when every one of them has come as far; nil for one
 

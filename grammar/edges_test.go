@@ -19,8 +19,8 @@ func numbered(n int, format string) string {
 	return strings.Join(list, ",")
 }
 
-// A list of values longer than the parses that are followed is read whole, in whatever order it is written and whichever
-// values are the beginning of others.
+// A list of values longer than the parses that are followed is read whole, in whatever order it is written and
+// whichever values are the beginning of others.
 func TestLongEnum(t *testing.T) {
 	g := compiled(t, `{"enum":[`+numbered(2100, `%d`)+`,`+numbered(2100, `"v%d"`)+`,"","v","w",true,null,"<&>","v"]}`)
 	for i := range 2105 {
@@ -181,8 +181,8 @@ func TestForbiddenTokens(t *testing.T) {
 	}
 }
 
-// A program is refused from one instruction fewer than it has, a schema from one level deeper than can be parsed, and one
-// whose shortest text needs one call more than are followed.
+// A program is refused from one instruction fewer than it has, a schema from one level deeper than can be parsed, and
+// one whose shortest text needs one call more than are followed.
 func TestExactLimits(t *testing.T) {
 	for _, schema := range schemas {
 		n := len(compiled(t, schema).code)
@@ -216,7 +216,8 @@ func TestExactLimits(t *testing.T) {
 func TestParsesOfAState(t *testing.T) {
 	two := `{"type":"array","items":{"$ref":"#"}}`
 	for schema, most := range map[string]int{
-		`{"anyOf":[` + two + `,` + two + `,{"type":"null"}]}`:                                                                       maxThreads, // twice as many with each bracket
+		// Twice as many with each bracket.
+		`{"anyOf":[` + two + `,` + two + `,{"type":"null"}]}`:                                                                       maxThreads,
 		`{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"},{"type":"array","items":{"$ref":"#"}}],"$defs":{"a":{"type":"null"}}}`: 40,
 		`{"type":"array"}`: 40,
 	} {

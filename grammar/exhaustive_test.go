@@ -29,8 +29,8 @@ func holds(t *testing.T, schema, text string) bool {
 	return validate(s, s, v) == nil
 }
 
-// Every combination of the keywords of arrays, with every list of up to four entries: read if it is valid and has all of
-// prefixItems.
+// Every combination of the keywords of arrays, with every list of up to four entries: read if it is valid and has all
+// of prefixItems.
 func TestEveryArray(t *testing.T) {
 	entries := []string{`1`, `"a"`}
 	lists := []string{"[]"}
@@ -121,7 +121,8 @@ func TestEveryObject(t *testing.T) {
 					schema += `,"additionalProperties":` + more
 				}
 				schema += "}"
-				// Members come in the order of properties, then of further required names; others only where there are none of these.
+				// Members come in the order of properties, then of further required names; others only where there are
+				// none of these.
 				order := strings.Join(props, "")
 				for _, r := range required {
 					if !strings.Contains(order, r) {

@@ -29,7 +29,8 @@ func words() *Vocabulary {
 	return NewVocabulary(list, []int32{0})
 }
 
-// sample draws a text from the mask alone, uniformly, and keeps it from growing for ever by preferring what ends something.
+// sample draws a text from the mask alone, uniformly, and keeps it from growing for ever by preferring what ends
+// something.
 func sample(t *testing.T, g *Grammar, v *Vocabulary, r *rand.Rand, most int) (text []byte, whole bool) {
 	t.Helper()
 	m := g.NewMatcher(v)
@@ -86,7 +87,8 @@ var schemas = []string{
 	`{"title":"t","description":"d","type":"object","properties":{"n":{"type":"number","description":"x","default":1}},"required":["n"]}`,
 }
 
-// TestEverySampledTextIsValid: whatever the mask lets through parses, and fits the schema by a validator that knows nothing of automata.
+// TestEverySampledTextIsValid: whatever the mask lets through parses, and fits the schema by a validator that knows
+// nothing of automata.
 func TestEverySampledTextIsValid(t *testing.T) {
 	v := words()
 	for _, text := range schemas {
@@ -321,7 +323,8 @@ func TestRefusedSchemas(t *testing.T) {
 		if !errors.As(err, &e) {
 			t.Errorf("%.80s: %v, want a SchemaError", s, err)
 		}
-		if b != nil && (b.nodes > 4096+1 || len(b.code.list) > 1<<16) { // the limits' defaults, and the schema that exceeds them
+		// The limits' defaults, and the schema that exceeds them.
+		if b != nil && (b.nodes > 4096+1 || len(b.code.list) > 1<<16) {
 			t.Errorf("%.80s: read %d schemas and wrote %d instructions", s, b.nodes, len(b.code.list))
 		}
 	}

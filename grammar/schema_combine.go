@@ -187,7 +187,8 @@ func (b *builder) resolve(pointer string) (any, bool) {
 		return v, true
 	}
 	for _, part := range strings.Split(pointer[1:], "/") {
-		if plain, err := url.PathUnescape(part); err == nil { // $ref is a URI; a % that escapes nothing stands for itself
+		// $ref is a URI; a % that escapes nothing stands for itself.
+		if plain, err := url.PathUnescape(part); err == nil {
 			part = plain
 		}
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)

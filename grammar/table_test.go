@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// follow reads a text with a matcher of single bytes (id of byte b is b+1) and reports whether it was allowed throughout.
+// follow reads a text with a matcher of single bytes (id of byte b is b+1) and reports whether it was allowed
+// throughout.
 func follow(m *Matcher, text string) bool {
 	logits := make([]float32, m.v.size)
 	for i := range len(text) {
@@ -132,7 +133,8 @@ func TestMaskIsTheTokens(t *testing.T) {
 	}
 }
 
-// A model may have more logits than the vocabulary has tokens, which are forbidden all; on both sides of a word's 64 bits.
+// A model may have more logits than the vocabulary has tokens, which are forbidden all; on both sides of a word's 64
+// bits.
 func TestMaskBeyondTheVocabulary(t *testing.T) {
 	for _, size := range []int{62, 63, 64, 65, 127, 128, 129} {
 		list := make([][]byte, size)
@@ -183,7 +185,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Pairs of schemas and values: what is read is valid by the validator, and what is valid and in the schema's order is read.
+// Pairs of schemas and values: what is read is valid by the validator, and what is valid and in the schema's order is
+// read.
 func TestSchemasAndValues(t *testing.T) {
 	values := []string{`null`, `true`, `false`, `0`, `1`, `-1`, `1.5`, `""`, `"a"`, `"b"`, `"ab"`, `[]`, `[1]`, `["a"]`, `[1,"a"]`, `[null]`, `[[]]`, `[[1]]`, `{}`, `{"a":1}`, `{"a":"a"}`,
 		`{"b":1}`, `{"a":1,"b":1}`, `{"a":{"a":1}}`, `{"a":[1]}`, `{"a":null}`, `{"kind":"x","v":1}`, `{"kind":"y","w":"a"}`, `{"kind":"x","w":"a"}`, `{"next":{"next":null}}`, `{"next":null}`, `{"%":1}`}
@@ -315,8 +318,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Random values of random schemas, written in the schema's order, are read; the same with one entry changed only if they
-// are still valid.
+// Random values of random schemas, written in the schema's order, are read; the same with one entry changed only if
+// they are still valid.
 func TestRandomSchemas(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var value func(depth int) (schema, text string)

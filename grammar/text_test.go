@@ -147,8 +147,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Accept says when nothing can follow: after the end of an object, of a string and of a keyword, not of a number; an end
-// token always ends. A text can be nested as deeply as its end can still be reached, and then always be finished.
+// Accept says when nothing can follow: after the end of an object, of a string and of a keyword, not of a number; an
+// end token always ends. A text can be nested as deeply as its end can still be reached, and then always be finished.
 func TestAccept(t *testing.T) {
 	v := words()
 	for _, c := range []struct {
@@ -211,8 +211,8 @@ func TestPathNames(t *testing.T) {
 	}
 }
 
-// The size of a grammar by hand: 16 bytes per instruction, 48 per stack, and for each state its table, its threads and its
-// mask.
+// The size of a grammar by hand: 16 bytes per instruction, 48 per stack, and for each state its table, its threads and
+// its mask.
 func TestSizeByHand(t *testing.T) {
 	g := &Grammar{code: make([]inst, 100), words: 5, cache: &cache{stack: make([]frame, 10), states: map[string]*State{"a": nil, "b": nil, "c": nil}}}
 	if got, want := g.Size(), 100*16+10*48+3*(2304+64+5*8); got != want {

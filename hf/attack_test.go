@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAttackFiles: weight files that lie about themselves. Each ends in an error that names the file, and none in a crash or in memory
-// that the file does not have.
+// TestAttackFiles: weight files that lie about themselves. Each ends in an error that names the file, and none in a
+// crash or in memory that the file does not have.
 func TestAttackFiles(t *testing.T) {
 	raw := func(length uint64, header string, data int) []byte {
 		b := binary.LittleEndian.AppendUint64(nil, length)

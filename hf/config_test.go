@@ -213,7 +213,8 @@ func TestParseRefuses(t *testing.T) {
 		nil); err == nil {
 		t.Error("three query heads were taken for differential pairs")
 	}
-	for raw, want := range map[string]int{"1": 1, "7": 7, "8": 0, "0": 0, "-1": 0, "1.0": 0, "\"7\"": 0, "null": 3} { // from 1 to 7, 3 by default
+	// From 1 to 7, 3 by default.
+	for raw, want := range map[string]int{"1": 1, "7": 7, "8": 0, "0": 0, "-1": 0, "1.0": 0, "\"7\"": 0, "null": 3} {
 		o, err := parseObject("o", []byte(`{"n":`+raw+`}`))
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +230,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzConfig feeds arbitrary configurations: they give an error or a configuration that a parameter table can be laid out for.
+// FuzzConfig feeds arbitrary configurations: they give an error or a configuration that a parameter table can be laid
+// out for.
 func FuzzConfig(f *testing.F) {
 	for _, kind := range []string{"llama", "diffllama"} {
 		f.Add(encode(f, small(kind)), []byte(`{"eos_token_id": [1, 2]}`))

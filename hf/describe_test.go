@@ -32,8 +32,8 @@ func readJSON(t *testing.T, dir, name string) (m map[string]any) {
 	return m
 }
 
-// config.json of each class, key by key, in the terms of transformers: LlamaConfig and DiffLlamaConfig count single query
-// and key heads; numbers that it declares as float have a point.
+// config.json of each class, key by key, in the terms of transformers: LlamaConfig and DiffLlamaConfig count single
+// query and key heads; numbers that it declares as float have a point.
 func TestConfigJSON(t *testing.T) {
 	common := map[string]string{
 		"vocab_size": "40", "hidden_size": "24", "intermediate_size": "20", "num_hidden_layers": "2", "head_dim": "6",
@@ -293,7 +293,8 @@ func TestDefaultsOfClasses(t *testing.T) {
 		!c.TieEmbed || c.Context != 9 || c.HeadNorm != layer.HeadNormOff {
 		t.Errorf("%+v", c)
 	}
-	if c := mustParse(t, with(released, dict{"arch": "transformer"})).Config; c.HeadDim != 12 { // one value per head, not two
+	// One value per head, not two.
+	if c := mustParse(t, with(released, dict{"arch": "transformer"})).Config; c.HeadDim != 12 {
 		t.Errorf("a head of %d", c.HeadDim)
 	}
 	yarn := dict{"rope_parameters": dict{"rope_type": "yarn", "factor": 2.0, "rope_theta": 1.0}}

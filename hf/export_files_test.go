@@ -113,8 +113,8 @@ func listing(t *testing.T, dir string) (s string) {
 	return s
 }
 
-// TestExportFaults fails every operation on the file system in turn: the folder is the old one or the new one, whole, and nothing
-// lies beside it.
+// TestExportFaults fails every operation on the file system in turn: the folder is the old one or the new one, whole,
+// and nothing lies beside it.
 func TestExportFaults(t *testing.T) {
 	m := trained(t, nano(t, "diff2", func(c *model.Config) { c.Layers = 1 }))
 	e := &Export{Config: m.Config, Values: valuesOf(m), Files: map[string][]byte{"README.md": []byte("x")}}
@@ -139,7 +139,8 @@ func TestExportFaults(t *testing.T) {
 		whole := slices.Contains(names, "config.json") && slices.Contains(names, weightsFile) &&
 			slices.Contains(names, "README.md")
 		switch {
-		case err == nil && (more && (failed.Kind != "readdir" || failed.Path == dir) || !whole): // what lies beside it may stay unread
+		case err == nil && (more && (failed.Kind != "readdir" || failed.Path == dir) || !whole):
+			// What lies beside it may stay unread.
 			t.Errorf("%v: no error, and %v", failed, names)
 		case !whole && !slices.Equal(names, []string{ManifestFile, "old"}):
 			t.Errorf("%v: the folder holds %v", failed, names)

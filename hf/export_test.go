@@ -70,8 +70,9 @@ func logitsOf(t *testing.T, m *model.Model) []float64 {
 
 func nothing(*model.Config) {}
 
-// roundTrips are models in every way that an export treats differently. Bits survive wherever rows are only moved; what is folded into
-// another tensor cannot be taken out again, so there the logits are equal and a second trip keeps every bit.
+// roundTrips are models in every way that an export treats differently. Bits survive wherever rows are only moved; what
+// is folded into another tensor cannot be taken out again, so there the logits are equal and a second trip keeps every
+// bit.
 var roundTrips = []struct {
 	name, arch string
 	class      Class // what Auto must choose
@@ -257,8 +258,8 @@ func TestExportRefuses(t *testing.T) {
 	}
 }
 
-// TestExportOddKeyHeads: a DiffLlama with an odd number of key heads has its groups written out when it is read, and keeps its logits
-// when it is written again with them.
+// TestExportOddKeyHeads: a DiffLlama with an odd number of key heads has its groups written out when it is read, and
+// keeps its logits when it is written again with them.
 func TestExportOddKeyHeads(t *testing.T) {
 	change := dict{"num_attention_heads": 6, "num_key_value_heads": 3, "attention_bias": true, "vocab_size": 40}
 	l := mustParse(t, with(small("diffllama"), change)).layout

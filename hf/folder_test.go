@@ -64,8 +64,8 @@ func TestContextAgainstWeights(t *testing.T) {
 	}
 }
 
-// Features that are not computed are refused by name unless their value turns them off, and a folder's class must be that
-// of its type.
+// Features that are not computed are refused by name unless their value turns them off, and a folder's class must be
+// that of its type.
 func TestNeutralKeys(t *testing.T) {
 	for key, values := range map[string][2]any{
 		"mlp_bias": {false, true}, "rope_interleaved": {false, true}, "use_sliding_window": {false, true},
@@ -117,8 +117,8 @@ func TestRopeKeys(t *testing.T) {
 	}
 }
 
-// What the Python class of a folder reads beside our configuration: maps, keys and values per head, how λ is made and its
-// first values by the paper's schedule, and YaRN's factor.
+// What the Python class of a folder reads beside our configuration: maps, keys and values per head, how λ is made and
+// its first values by the paper's schedule, and YaRN's factor.
 func TestOwnNumbers(t *testing.T) {
 	yarn := func(c *model.Config) {
 		c.HeadNorm, c.RopeScaling = layer.HeadNormAffine,
@@ -216,7 +216,8 @@ func TestValuesAndWeights(t *testing.T) {
 	}
 }
 
-// Files that are not what they should be: tensors of another type or in two files, and weights in a format that runs code.
+// Files that are not what they should be: tensors of another type or in two files, and weights in a format that runs
+// code.
 func TestFilesRefused(t *testing.T) {
 	c := small("llama")
 	all := tensors(mustParse(t, c).layout, 1)

@@ -11,7 +11,8 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// Every field of generation_config.json is written and read again under transformers' name; what is absent stays absent.
+// Every field of generation_config.json is written and read again under transformers' name; what is absent stays
+// absent.
 func TestGenerationFields(t *testing.T) {
 	ids := Tokens{BOS: 1, Pad: 2, EOS: []int{3, 4}}
 	for want, g := range map[string]*Generation{

@@ -16,8 +16,8 @@ import (
 	"antiphase/model"
 )
 
-// bounds are what a device's numbers may differ by from those of transformers: the largest logit, the mean loss, and each gradient
-// as a share of its norm. Text is compared where they are exact enough to make the same choices.
+// bounds are what a device's numbers may differ by from those of transformers: the largest logit, the mean loss, and
+// each gradient as a share of its norm. Text is compared where they are exact enough to make the same choices.
 type bounds struct {
 	logits, loss, grad float64
 	text               bool
@@ -25,7 +25,7 @@ type bounds struct {
 
 var (
 	exact = bounds{logits: 1e-4, loss: 1e-5, grad: 1e-3, text: true}
-	bf16  = bounds{logits: 0.5, loss: 1e-2, grad: 0.3} // the oracle in bf16 is off by 0.08, 0.002 and 0.08 on these folders
+	bf16  = bounds{logits: 0.5, loss: 1e-2, grad: 0.3} // in bf16 the oracle is off by 0.08, 0.002 and 0.08 here
 )
 
 // devices are those that every golden folder runs on.
@@ -48,7 +48,8 @@ func onHost(open func() device.Device) func(t *testing.T) device.Device {
 	}
 }
 
-// TestGolden holds whole models to what transformers computed with the same folder: logits, loss, every gradient, and greedy text.
+// TestGolden holds whole models to what transformers computed with the same folder: logits, loss, every gradient, and
+// greedy text.
 func TestGolden(t *testing.T) {
 	for _, dir := range golden.Dirs(t, "testdata", "config.json", "golden.safetensors") {
 		for _, d := range devices {
@@ -201,8 +202,8 @@ func (g *goldenRun) gradients() map[string][]float64 {
 
 const promptLen = 16
 
-// greedy is the golden text, and the ids it must not use: transformers keeps a text going to its full length by barring the
-// ids that would end it, so a text without any of them may have been made that way.
+// greedy is the golden text, and the ids it must not use: transformers keeps a text going to its full length by barring
+// the ids that would end it, so a text without any of them may have been made that way.
 func (g *goldenRun) greedy() (want []int32, mute []int) {
 	want = g.ids("greedy")
 	for _, id := range g.folder.EOS {
@@ -243,7 +244,8 @@ func (g *goldenRun) greedyCached() {
 	}
 }
 
-// greedyWhole checks the same text in one pass without a cache: each token must be the most likely one after those before it.
+// greedyWhole checks the same text in one pass without a cache: each token must be the most likely one after those
+// before it.
 func (g *goldenRun) greedyWhole() {
 	want, mute := g.greedy()
 	v := g.m.Config.Vocab

@@ -32,7 +32,8 @@ func tensors(l layout, seed uint64) map[string][]float32 {
 	return out
 }
 
-// TestTableCoversModel checks the table against the model's own: the same parameters, in order and size, for all kinds of folder.
+// TestTableCoversModel checks the table against the model's own: the same parameters, in order and size, for all kinds
+// of folder.
 func TestTableCoversModel(t *testing.T) {
 	for _, change := range []dict{{}, {"attention_bias": true}, {"tie_word_embeddings": true},
 		{"num_key_value_heads": 1}, {"num_key_value_heads": 4}, {"head_dim": 10}} {
@@ -60,8 +61,9 @@ func TestTableCoversModel(t *testing.T) {
 	}
 }
 
-// TestPairsReadTheirHeads checks, for every grouping of up to 24 heads, that each pair finds in its group the key heads that
-// transformers gives it: query head h reads key head h/(heads/kv heads), and pair i is query heads i and heads/2+i.
+// TestPairsReadTheirHeads checks, for every grouping of up to 24 heads, that each pair finds in its group the key heads
+// that transformers gives it: query head h reads key head h/(heads/kv heads), and pair i is query heads i and
+// heads/2+i.
 func TestPairsReadTheirHeads(t *testing.T) {
 	for heads := 2; heads <= 24; heads += 2 {
 		for kv := 1; kv <= heads; kv++ {
@@ -89,8 +91,8 @@ func TestPairsReadTheirHeads(t *testing.T) {
 	}
 }
 
-// TestOddKeyHeads loads a DiffLlama with an odd number of key heads and the same model with each key and value head written out
-// for every query head: logits must agree, and a head's gradient be the sum over its copies.
+// TestOddKeyHeads loads a DiffLlama with an odd number of key heads and the same model with each key and value head
+// written out for every query head: logits must agree, and a head's gradient be the sum over its copies.
 func TestOddKeyHeads(t *testing.T) {
 	const heads, dim = 6, 24
 	for _, kv := range []int{1, 3} {

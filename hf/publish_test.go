@@ -18,8 +18,8 @@ import (
 	"antiphase/model"
 )
 
-// A power loss at any operation leaves at the folder's name nothing, the old export or the new one, each with the bytes of
-// its manifest; once an export has returned, the new one.
+// A power loss at any operation leaves at the folder's name nothing, the old export or the new one, each with the bytes
+// of its manifest; once an export has returned, the new one.
 func TestExportCrash(t *testing.T) {
 	dir := filepath.Join(string(filepath.Separator), "models", "x")
 	text := func(s string) func(io.Writer) error { return contents([]byte(strings.Repeat(s, 3000))) }
@@ -137,7 +137,8 @@ func TestManifestRefuses(t *testing.T) {
 	}
 }
 
-// Tensors fill a file up to its limit exactly; one byte less makes another file, and a tensor above the limit has its own.
+// Tensors fill a file up to its limit exactly; one byte less makes another file, and a tensor above the limit has its
+// own.
 func TestShardSizes(t *testing.T) {
 	m := trained(t, nano(t, "transformer", func(c *model.Config) { c.Layers = 1 }))
 	total := int64(0)

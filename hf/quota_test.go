@@ -7,8 +7,8 @@ import (
 	"antiphase/internal/quota"
 )
 
-// TestParseMemory: no configuration makes reading a folder take much more than its files, and nothing is allocated for sizes that are only
-// claimed.
+// TestParseMemory: no configuration makes reading a folder take much more than its files, and nothing is allocated for
+// sizes that are only claimed.
 func TestParseMemory(t *testing.T) {
 	for name, change := range map[string]dict{
 		"as it is": {}, "vocabulary": {"vocab_size": 1 << 30}, "layers": {"num_hidden_layers": 16000},

@@ -9,8 +9,8 @@ import (
 	"antiphase/model"
 )
 
-// TestRelay checks exported rotary rows against transformers' own convention, written out: rotate_half turns rows (j, d/2+j) of a head together,
-// ours turn neighbours (2j, 2j+1). The file is read without our own layout.
+// TestRelay checks exported rotary rows against transformers' own convention, written out: rotate_half turns rows (j,
+// d/2+j) of a head together, ours turn neighbours (2j, 2j+1). The file is read without our own layout.
 func TestRelay(t *testing.T) {
 	for _, arch := range []string{"transformer", "diff"} {
 		m := trained(t, nano(t, arch, func(c *model.Config) { c.KVHeads = c.Heads }))

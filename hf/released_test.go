@@ -79,7 +79,8 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// TestReleasedTied: a tied output projection that is stored all the same must be the embedding, whatever names begin with.
+// TestReleasedTied: a tied output projection that is stored all the same must be the embedding, whatever names begin
+// with.
 func TestReleasedTied(t *testing.T) {
 	m := trained(t, nano(t, "diff", nothing))
 	embed, err := valuesOf(m)("embed.weight")

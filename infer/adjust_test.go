@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Presence and frequency penalties are OpenAI's: a token that was generated n > 0 times loses presence + n·frequency. Tokens of the prompt
-// do not count.
+// Presence and frequency penalties are OpenAI's: a token that was generated n > 0 times loses presence + n·frequency.
+// Tokens of the prompt do not count.
 func TestPenaltiesByCount(t *testing.T) {
 	for _, s := range []Sampling{{PresencePenalty: 0.5, FrequencyPenalty: 0.25}, {PresencePenalty: 0.5},
 		{FrequencyPenalty: 0.25}, {PresencePenalty: -1}, {FrequencyPenalty: -0.5}, {}} {

@@ -11,8 +11,9 @@ import (
 	"antiphase/model"
 )
 
-// Steps are started ahead wherever the next one is known: all of a single token's, all but the prompt's own and the first after a longer
-// one; also while others wait for a slot, and while the cache has just as many pages as are needed.
+// Steps are started ahead wherever the next one is known: all of a single token's, all but the prompt's own and the
+// first after a longer one; also while others wait for a slot, and while the cache has just as many pages as are
+// needed.
 func TestAheadWheneverItCanBe(t *testing.T) {
 	one, three := []int32{1}, []int32{1, 2, 3}
 	for name, c := range map[string]struct {
@@ -50,8 +51,8 @@ func TestAheadWheneverItCanBe(t *testing.T) {
 	}
 }
 
-// A batch in which one sequence is sampled, scored or adjusted takes no page before the step that fills it: after every event as
-// many are free as on a device that does not work ahead.
+// A batch in which one sequence is sampled, scored or adjusted takes no page before the step that fills it: after every
+// event as many are free as on a device that does not work ahead.
 func TestPagesOfWhatIsSampled(t *testing.T) {
 	greedy := Request{IDs: []int32{1}, Sampling: Sampling{MaxTokens: 20, IgnoreEOS: true}}
 	for name, s := range map[string]Sampling{
@@ -181,7 +182,8 @@ func TestTurnsFollowOneAnother(t *testing.T) {
 	})
 }
 
-// A cancelled call tells every request that is still open, once and without a token; those that have ended or left hear nothing further.
+// A cancelled call tells every request that is still open, once and without a token; those that have ended or left hear
+// nothing further.
 func TestCancelledOnce(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -77,7 +77,8 @@ func (c *copied) Wait(dst []byte) error {
 
 func (c *copied) Free() {}
 
-// onBehind is the same tiny model on the oracle and on an asynchronous one. Large weights keep it from repeating itself.
+// onBehind is the same tiny model on the oracle and on an asynchronous one. Large weights keep it from repeating
+// itself.
 func onBehind(t testing.TB, arch string) (plain, ahead *model.Model, b *behind) {
 	b = &behind{Device: ref.New(), at: map[int]func(){}}
 	plain, ahead = tiny(t, ref.New(), arch), tiny(t, b, arch)
@@ -151,7 +152,8 @@ func anyRequest(r *rand.Rand, free []int32) Request {
 	return q
 }
 
-// Whatever comes together, by whatever calls, in caches of whatever size, and whenever it leaves: everybody gets the tokens of being alone in step.
+// Whatever comes together, by whatever calls, in caches of whatever size, and whenever it leaves: everybody gets the
+// tokens of being alone in step.
 func TestAheadChangesNothing(t *testing.T) {
 	preempted, advanced := 0, 0
 	for seed := range uint64(24) {
@@ -252,7 +254,8 @@ func TestAheadSessions(t *testing.T) {
 	drained(t, a)
 }
 
-// Text stops where it should although the token after the stop string has been computed, and the session continues from there.
+// Text stops where it should although the token after the stop string has been computed, and the session continues from
+// there.
 func TestAheadStopString(t *testing.T) {
 	tok := bytesTokenizer(t)
 	b := &behind{Device: ref.New()}
@@ -270,7 +273,8 @@ func TestAheadStopString(t *testing.T) {
 	drained(t, e)
 }
 
-// A fault ends the call with the number of its step, after all earlier tokens, and a panic of the device or of emit leaves an engine that works.
+// A fault ends the call with the number of its step, after all earlier tokens, and a panic of the device or of emit
+// leaves an engine that works.
 func TestAheadFaults(t *testing.T) {
 	_, m, b := onBehind(t, "diff")
 	e := engine(t, m, nil, Options{PageSize: 4})

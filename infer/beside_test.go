@@ -14,8 +14,9 @@ import (
 	"antiphase/model"
 )
 
-// TestBesideSharesTheDevice: work in pieces beside generation. As long as there is a sequence, every rest computes a step, and at most one more that
-// somebody else had begun; none runs within a piece. What is generated, and what is computed beside it, has the bits that it has alone.
+// TestBesideSharesTheDevice: work in pieces beside generation. As long as there is a sequence, every rest computes a
+// step, and at most one more that somebody else had begun; none runs within a piece. What is generated, and what is
+// computed beside it, has the bits that it has alone.
 func TestBesideSharesTheDevice(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff")
 	e := engine(t, m, nil, Options{Slots: 4})
@@ -75,9 +76,10 @@ func TestBesideSharesTheDevice(t *testing.T) {
 	drained(t, e)
 }
 
-// TestBesideComesToItsTurn: where steps are started ahead, one is always in flight; a call that wants the device still gets it at once, and one that has
-// waited too long for its turn lets the others continue.
-func TestBesideComesToItsTurn(t *testing.T) { synctest.Test(t, besideComesToItsTurn) } // in which waiting for ever fails
+// TestBesideComesToItsTurn: where steps are started ahead, one is always in flight; a call that wants the device still
+// gets it at once, and one that has waited too long for its turn lets the others continue. In synctest's bubble waiting
+// for ever fails.
+func TestBesideComesToItsTurn(t *testing.T) { synctest.Test(t, besideComesToItsTurn) }
 
 func besideComesToItsTurn(t *testing.T) {
 	_, ahead, b := onBehind(t, "diff")

@@ -14,8 +14,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// What an engine has when nothing is said: 8 slots, pages of 16 positions, a context for every slot. A cache is rounded up
-// to whole pages.
+// What an engine has when nothing is said: 8 slots, pages of 16 positions, a context for every slot. A cache is rounded
+// up to whole pages.
 func TestDefaults(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff") // a context of 64
 	for _, c := range []struct {
@@ -86,7 +86,8 @@ func TestContextErrors(t *testing.T) {
 		{65, 0, "prompt has 65 tokens, the model's context has room for 64"},
 		{17, 0, "prompt has 17 tokens, the KV cache has room for 16"},
 		{10, 7, "prompt of 10 tokens and max_tokens of 7 do not fit: the KV cache has room for 16"},
-		{10, 9999, "prompt of 10 tokens and max_tokens of 54 do not fit: the KV cache has room for 16"}, // the context bounds it first
+		// The context bounds it first.
+		{10, 9999, "prompt of 10 tokens and max_tokens of 54 do not fit: the KV cache has room for 16"},
 	} {
 		err := e.Generate(context.Background(),
 			[]Request{{IDs: make([]int32, c.n), Sampling: Sampling{MaxTokens: c.most}}}, nil)
@@ -160,7 +161,8 @@ type completeAt int
 func (c *completeAt) Mask([]float32)    {}
 func (c *completeAt) Accept(int32) bool { *c--; return *c <= 0 }
 
-// Which reason counts if several hold for one token: a stop id, then the end of text, then the constraint, then the length.
+// Which reason counts if several hold for one token: a stop id, then the end of text, then the constraint, then the
+// length.
 func TestReasonsInOrder(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff")
 	ids := []int32{1, 2, 3}

@@ -37,7 +37,7 @@ func TestCommitTakesTwoSteps(t *testing.T) {
 	}{
 		{Options{Slots: 2, PrefillChunk: 32}, 1}, {Options{Slots: 1, PrefillChunk: 100}, 1},
 		{Options{Slots: 4, PrefillChunk: 1}, 1},
-		{Options{Slots: 1, PageSize: 4, CacheTokens: 20, PrefillChunk: 100}, 1}, // a prompt of 19 and its token fill the cache
+		{Options{Slots: 1, PageSize: 4, CacheTokens: 20, PrefillChunk: 100}, 1}, // a prompt of 19 and its token fill it
 		{Options{Slots: 1, PageSize: 1, CacheTokens: 2, PrefillChunk: 100}, 1},
 	} {
 		d := &counting{allocating: allocating{Device: ref.New()}}

@@ -65,8 +65,8 @@ func TestEvictFromTheQueue(t *testing.T) {
 	}
 }
 
-// A prompt of any length takes pages from as many idle sessions as it needs, those idle longest first, and no more; a session
-// without pages does not count.
+// A prompt of any length takes pages from as many idle sessions as it needs, those idle longest first, and no more; a
+// session without pages does not count.
 func TestEvictNoMoreThanNeeded(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 2, PageSize: 4, CacheTokens: 32})
 	for n := 1; n < 32; n++ {

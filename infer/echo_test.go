@@ -32,7 +32,8 @@ func echoed(t *testing.T, e *Engine, r Request) (prompt, rest answer) {
 	return prompt, rest
 }
 
-// An echo shows every token of its prompt, also of a prompt that the cache holds already, and others find it or not as before.
+// An echo shows every token of its prompt, also of a prompt that the cache holds already, and others find it or not as
+// before.
 func TestEchoOfACachedPrompt(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
 		ids := []int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9}
@@ -135,7 +136,8 @@ func TestEchoSurvivesPreemption(t *testing.T) {
 	}
 }
 
-// An echo of a session has every token of its prompt with its log-probability, whatever the session has computed before.
+// An echo of a session has every token of its prompt with its log-probability, whatever the session has computed
+// before.
 func TestEchoOfASession(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff")
 	e := engine(t, m, nil, Options{PageSize: 4})

@@ -13,7 +13,7 @@ type Options struct {
 	Slots        int     // sequences in one batch; default 8
 	CacheTokens  int     // positions in the KV cache, rounded up to whole pages; default Slots contexts
 	PageSize     int     // positions per page; default 16
-	PrefillChunk int     // prompt tokens per step, over all prompts; default from the model's device, see model.PromptRows
+	PrefillChunk int     // prompt tokens per step, of all prompts; default by the device, see model.PromptRows
 	EOS          []int32 // ids that end a text; default the tokenizer's end-of-text token
 	// Commit allocates the memory of full load at once: every page of the cache, and the activations and logits of the
 	// largest step, which is run for that. Without it memory is allocated on first use.

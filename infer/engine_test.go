@@ -168,8 +168,8 @@ func TestContextCancelEndsTheCall(t *testing.T) {
 	want := generate(t, e, reqs...)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("the client left")
-	// The other call waits with its first event until this one is over: whoever waits computes nothing, so this one cannot be
-	// finished by the other before it is cancelled.
+	// The other call waits with its first event until this one is over: whoever waits computes nothing, so this one
+	// cannot be finished by the other before it is cancelled.
 	done, begun, over := make(chan error, 1), make(chan struct{}), make(chan struct{})
 	other := make([]answer, len(reqs))
 	var first sync.Once

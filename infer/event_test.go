@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What an event says for every reason a token can end a request with: the text of a token that is part of the answer, and
-// none of one that ends it by its id; held-back text comes with the last event.
+// What an event says for every reason a token can end a request with: the text of a token that is part of the answer,
+// and none of one that ends it by its id; held-back text comes with the last event.
 func TestEventOfEveryReason(t *testing.T) {
 	tok := bytesTokenizer(t)
 	ids := tok.EncodeOrdinary(nil, "aé")
@@ -85,8 +85,8 @@ func TestEmit(t *testing.T) {
 	}
 }
 
-// After any turn a session holds its prompt and what was emitted, nothing more: after an echo, a stop, a caller that had
-// enough, and a turn that was refused.
+// After any turn a session holds its prompt and what was emitted, nothing more: after an echo, a stop, a caller that
+// had enough, and a turn that was refused.
 func TestSessionHoldsWhatWasEmitted(t *testing.T) {
 	tok := bytesTokenizer(t)
 	e := engine(t, chain(t, newCPU(t), "abcdefgh"), tok, Options{PageSize: 4})

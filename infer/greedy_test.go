@@ -23,7 +23,8 @@ func (r *reader) Read(dst []byte, src tensor.Tensor) {
 	r.Device.Read(dst, src)
 }
 
-// Sequences that take their most likely token fetch ids alone, and in a batch that needs logits they get the same tokens.
+// Sequences that take their most likely token fetch ids alone, and in a batch that needs logits they get the same
+// tokens.
 func TestGreedyReadsIDs(t *testing.T) {
 	d := &reader{Device: ref.New()}
 	e := engine(t, tiny(t, d, "diff"), nil, Options{Slots: 3, PrefillChunk: 4})

@@ -10,8 +10,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Every setting that changes logits, or asks for more than the most likely token, alone keeps a sequence from taking the
-// device's choice; values that change nothing do not.
+// Every setting that changes logits, or asks for more than the most likely token, alone keeps a sequence from taking
+// the device's choice; values that change nothing do not.
 func TestWhatIsGreedy(t *testing.T) {
 	for _, c := range []struct {
 		s      Sampling

@@ -132,8 +132,8 @@ func TestStopperProperty(t *testing.T) {
 	})
 }
 
-// Of all pairs of stop strings of two letters, in both orders, the one that is complete first counts, and of two that are
-// complete together the longer one, however a text is cut in two.
+// Of all pairs of stop strings of two letters, in both orders, the one that is complete first counts, and of two that
+// are complete together the longer one, however a text is cut in two.
 func TestOverlappingStops(t *testing.T) {
 	words := []string{""} // all of up to six letters
 	for i := 0; len(words[i]) < 6; i++ {

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestPagesByDefinition: random calls on the pool against plain lists: blank pages first, the last given back on top; then
-// the kept page that was not used for longest, which is forgotten; a page is free when its last user gives it back.
+// TestPagesByDefinition: random calls on the pool against plain lists: blank pages first, the last given back on top;
+// then the kept page that was not used for longest, which is forgotten; a page is free when its last user gives it
+// back.
 func TestPagesByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(4, 2))
 	const n = 7

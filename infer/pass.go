@@ -63,7 +63,8 @@ func (p *pass) read() error {
 		if err := p.readBest(p.best[:n]); err != nil {
 			return err
 		}
-		if p.greedy = p.further || !slices.Contains(p.best[:n], -1); p.greedy { // otherwise the logits show what is wrong
+		// Where no id is the best, the logits show what is wrong.
+		if p.greedy = p.further || !slices.Contains(p.best[:n], -1); p.greedy {
 			return nil
 		}
 	}

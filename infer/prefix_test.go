@@ -34,8 +34,8 @@ func families(r *rand.Rand, n int) []Request {
 	return list
 }
 
-// TestPrefixReuseKeepsTheBits: answers after a prefix hit are those of an engine that reuses nothing, with ample pages and with so few
-// that sequences are preempted and prefixes evicted.
+// TestPrefixReuseKeepsTheBits: answers after a prefix hit are those of an engine that reuses nothing, with ample pages
+// and with so few that sequences are preempted and prefixes evicted.
 func TestPrefixReuseKeepsTheBits(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
 		count := 40
@@ -206,8 +206,8 @@ func TestUseTakesTurns(t *testing.T) {
 	wg.Wait()
 }
 
-// What is found in the cache is counted once per request, in the event and in all: prompts and answers of the same scope,
-// whole pages only. A sequence that lost its pages and finds its own again has not found anything of another's.
+// What is found in the cache is counted once per request, in the event and in all: prompts and answers of the same
+// scope, whole pages only. A sequence that lost its pages and finds its own again has not found anything of another's.
 func TestHitsByHand(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 2, PageSize: 4})
 	ask := func(n int, ids ...int32) (answer []int32, cached int) {

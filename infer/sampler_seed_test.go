@@ -45,8 +45,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// drawn is the token of a seed's first number by definition: in the order of ids, or of preference once a filter has sorted
-// them, the first whose cumulative weight exceeds that share of the sum.
+// drawn is the token of a seed's first number by definition: in the order of ids, or of preference once a filter has
+// sorted them, the first whose cumulative weight exceeds that share of the sum.
 func drawn(logits []float32, s Sampling) int32 {
 	var list []candidate
 	most := slices.Max(logits)
@@ -146,8 +146,8 @@ func TestLogprobsBeforePenalty(t *testing.T) {
 	}
 }
 
-// TestLogprobsOfWhateverIsChosen: random rows with every adjustment: what is reported is the model's own, also of a token
-// that was penalised or favoured itself.
+// TestLogprobsOfWhateverIsChosen: random rows with every adjustment: what is reported is the model's own, also of a
+// token that was penalised or favoured itself.
 func TestLogprobsOfWhateverIsChosen(t *testing.T) {
 	g := rand.New(rand.NewPCG(8, 9))
 	adjusted := 0

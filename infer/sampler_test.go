@@ -77,7 +77,8 @@ func draws(t *testing.T, logits []float32, s Sampling, n int) []int {
 	return counts
 }
 
-// Frequencies follow the exact distribution: χ² stays within six deviations of its mean, and what is filtered out never comes.
+// Frequencies follow the exact distribution: χ² stays within six deviations of its mean, and what is filtered out never
+// comes.
 func TestSamplerFrequencies(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	logits := make([]float32, 40)

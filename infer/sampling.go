@@ -12,8 +12,8 @@ type Sampling struct {
 	Temperature       float64 // divides the logits; 0 takes the most likely token
 	TopK              int     // keep the k most likely tokens; 0 keeps all
 	TopP              float64 // keep the fewest tokens whose probabilities reach p; 0 keeps all
-	MinP              float64 // keep tokens with at least this fraction of the most likely one's probability; 0 keeps all
-	RepetitionPenalty float64 // divides positive and multiplies negative logits of ids seen before; 0 and 1 have no effect
+	MinP              float64 // keep tokens of at least this fraction of the best one's probability; 0 keeps all
+	RepetitionPenalty float64 // divides positive and multiplies negative logits of ids seen before; 0 and 1: no effect
 	Seed              uint64  // of this request's own random stream
 	PresencePenalty   float64 // subtracted once from the logits of generated tokens
 	FrequencyPenalty  float64 // subtracted from them once per occurrence

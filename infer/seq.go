@@ -122,7 +122,8 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	s.leave, s.out, s.outTop = false, s.out[:0], s.outTop[:0]
 	s.prompt, s.scored = n, 0
 	if p.Echo {
-		s.out = append(s.out, token{id: s.tokens[0], prompt: true}) // nothing comes before the first, so it has no probability
+		// Nothing comes before the first, so it has no probability.
+		s.out = append(s.out, token{id: s.tokens[0], prompt: true})
 	}
 	s.hist.start(p, vocab, s.tokens)
 	s.hist.ends = p.StopIDs

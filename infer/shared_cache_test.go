@@ -156,8 +156,8 @@ func (w *widest) Embed(x, table, ids tensor.Tensor) {
 	w.Device.Embed(x, table, ids)
 }
 
-// A step has as many rows as fit and no more, for a head, for walks and for whole sequences; only a whole sequence that is
-// longer than a step has one to itself.
+// A step has as many rows as fit and no more, for a head, for walks and for whole sequences; only a whole sequence that
+// is longer than a step has one to itself.
 func TestSharedRowsOfAStep(t *testing.T) {
 	dev := &widest{Device: newCPU(t)}
 	s := NewShared(build(t, dev, modeltest.Tiny("transformer", 50, 1400)))

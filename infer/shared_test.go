@@ -86,8 +86,8 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// A walk that continues the one before it in its slot has the logits that it has alone: the key of the earlier walk's last
-// token, which was never run, is computed.
+// A walk that continues the one before it in its slot has the logits that it has alone: the key of the earlier walk's
+// last token, which was never run, is computed.
 func TestSharedContinues(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
 		m = build(t, m.Device(), modeltest.Tiny(m.Config.Arch, 50, 200))
@@ -96,7 +96,8 @@ func TestSharedContinues(t *testing.T) {
 		for i := range ids {
 			ids[i] = int32(g.IntN(50))
 		}
-		walks := []Walk{{IDs: ids[:20], From: 12}, {IDs: ids[:25], From: 22}, {IDs: ids, From: 30}} // from beyond the one before
+		// Each from beyond the one before.
+		walks := []Walk{{IDs: ids[:20], From: 12}, {IDs: ids[:25], From: 22}, {IDs: ids, From: 30}}
 		whole := make([]float32, len(ids)*50)
 		if err := m.Logits(&model.Batch{B: 1, T: len(ids), IDs: ids}, whole); err != nil {
 			t.Fatal(err)
@@ -139,7 +140,8 @@ func TestSharedShares(t *testing.T) {
 		}
 		return dev.rows
 	}
-	// Head of 96 whole-page tokens once; then per slot the 4 tokens after it once, and 2 rows and 1 gathered row for each of 20.
+	// Head of 96 whole-page tokens once; then per slot the 4 tokens after it once, and 2 rows and 1 gathered row for
+	// each of 20.
 	if got := ask(100, 20); got > 96+3*4+20*3 {
 		t.Errorf("20 questions behind 100 tokens took %d rows", got)
 	}

@@ -131,7 +131,8 @@ func TestSharedStops(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || shown > 8 {
 		t.Errorf("%v after %d rows", err, shown)
 	}
-	for more, want := range map[bool]int{true: 23, false: 3} { // from token 1 of 3, and up to 20 that follow with the row after them
+	// From token 1 of 3, and up to 20 that follow with the row after them.
+	for more, want := range map[bool]int{true: 23, false: 3} {
 		shown = 0
 		err := s.Run(t.Context(), walk, 1, func(_, _ int, _ []float32) (int32, bool) { shown++; return 3, more })
 		if err != nil || shown != want {

@@ -67,8 +67,8 @@ func together(t *testing.T, c model.Config, n int, open func() device.Device, op
 	return out
 }
 
-// Ranks that hold a model together generate the tokens of one process, whatever the architecture: greedy and drawn, many sequences in
-// few slots, prompts cut into chunks.
+// Ranks that hold a model together generate the tokens of one process, whatever the architecture: greedy and drawn,
+// many sequences in few slots, prompts cut into chunks.
 func TestSplitGeneratesTheSame(t *testing.T) {
 	devices := map[string]func() device.Device{"ref": func() device.Device { return ref.New() },
 		"cpu": func() device.Device {

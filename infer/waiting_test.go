@@ -8,8 +8,8 @@ import (
 	"antiphase/model"
 )
 
-// TestWaitingTakesLittle: of a thousand sequences that may fill a long context only those that run take memory for it. Before, a request of 64
-// prompts with 16 choices each took a thousand contexts at once.
+// TestWaitingTakesLittle: of a thousand sequences that may fill a long context only those that run take memory for it.
+// Before, a request of 64 prompts with 16 choices each took a thousand contexts at once.
 func TestWaitingTakesLittle(t *testing.T) {
 	const context64k, seqs = 1 << 16, 1000
 	m := build(t, newCPU(t), model.Config{Arch: "diff", Vocab: 50, Context: context64k, Layers: 1, Dim: 16, Heads: 4,

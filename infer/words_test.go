@@ -83,8 +83,8 @@ func TestEchoRows(t *testing.T) {
 	}
 }
 
-// Sequences whose owners have left go before the next step, from the batch and from the queue, whoever they are; others keep
-// their order, slots are free again, and a session rests with its pages.
+// Sequences whose owners have left go before the next step, from the batch and from the queue, whoever they are; others
+// keep their order, slots are free again, and a session rests with its pages.
 func TestReap(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 3, PageSize: 4, CacheTokens: 64})
 	for leave := range 1 << 7 {

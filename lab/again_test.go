@@ -61,8 +61,8 @@ func TestLambdaIsExact(t *testing.T) {
 	}
 }
 
-// λ of the first layer depends on the token alone, where it depends on one: a text that ends with the token it begins with has
-// one for each all the same, equal at both ends.
+// λ of the first layer depends on the token alone, where it depends on one: a text that ends with the token it begins
+// with has one for each all the same, equal at both ends.
 func TestLambdaOfEveryToken(t *testing.T) {
 	m := network(t, ref.New(), "diff2")
 	for _, ids := range [][]int32{{5, 9, 5}, {5, 9, 9, 5}, {5, 5, 9, 5}, {5, 9}} {

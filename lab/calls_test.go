@@ -33,7 +33,8 @@ func TestRestsAndCause(t *testing.T) {
 	}
 }
 
-// What is wrong with a query is said with the field, the value and what would be right; the largest that may be is taken.
+// What is wrong with a query is said with the field, the value and what would be right; the largest that may be is
+// taken.
 func TestWordsOfQueries(t *testing.T) {
 	c := network(t, ref.New(), "diff").Config
 	half := 0.5
@@ -125,7 +126,8 @@ func TestKeysOfAFile(t *testing.T) {
 	}
 }
 
-// λ is shown of each head as interventions leave it; what was not asked for is empty, as a list where the page takes one.
+// λ is shown of each head as interventions leave it; what was not asked for is empty, as a list where the page takes
+// one.
 func TestLambdaOfSomeHeads(t *testing.T) {
 	m := network(t, ref.New(), "diff")
 	q := Query{IDs: prompt(6), Rows: []int{2}}

@@ -147,7 +147,8 @@ func TestTopOfLargeLogits(t *testing.T) {
 		sum := 0.0
 		for i, x := range newTopper(3, spell).of(logits) {
 			sum += math.Exp(*x.Logprob)
-			if want := []float64{-0.126928, -2.126928}; i < 2 && !(math.Abs(*x.Logprob-want[i]) <= 1e-6) { // −ln(1 + e^−2), and 2 less
+			// −ln(1 + e^−2), and 2 less.
+			if want := []float64{-0.126928, -2.126928}; i < 2 && !(math.Abs(*x.Logprob-want[i]) <= 1e-6) {
 				t.Errorf("%v: %d has %g, want %g", logits, i, *x.Logprob, want[i])
 			}
 		}

@@ -77,8 +77,8 @@ func (n *naive) head(a1, a2, v [][]float64, lam func(t int) float64) [][]float64
 	return out
 }
 
-// v1 is the paper's layer l = 1…L: pair i has query heads 2i and 2i+1; of every heads/groups neighbouring pairs all read
-// key heads 2g, 2g+1 and value head g, 2d wide; head_i' = (1−λ_init)·RMSNorm(head_i)·gain.
+// v1 is the paper's layer l = 1…L: pair i has query heads 2i and 2i+1; of every heads/groups neighbouring pairs all
+// read key heads 2g, 2g+1 and value head g, 2d wide; head_i' = (1−λ_init)·RMSNorm(head_i)·gain.
 func (n *naive) v1(l int, lamVecs map[string][]float64, gain []float64, norm bool, eps float64) []float64 {
 	init := 0.8 - 0.6*math.Exp(-0.3*float64(l-1))
 	lam := math.Exp(dot(lamVecs["lambda_q1"], lamVecs["lambda_k1"])) - math.Exp(dot(lamVecs["lambda_q2"],
@@ -102,11 +102,11 @@ func (n *naive) v1(l int, lamVecs map[string][]float64, gain []float64, norm boo
 	return n.output(concat)
 }
 
-// v2 is DIFF V2: the 2·heads/groups neighbouring query heads of a group share key and value head g of width d; pairs are
-// neighbours, so both maps of a pair are in one group; λ = σ(w_i·x_t), and there is no norm and no factor.
+// v2 is DIFF V2: the 2·heads/groups neighbouring query heads of a group share key and value head g of width d; pairs
+// are neighbours, so both maps of a pair are in one group; λ = σ(w_i·x_t), and there is no norm and no factor.
 //
-// Its ablations: λ = 1, λ without the sigmoid, and pairs of head i of the first half with head i of the second half, each half with
-// the keys and values of its own heads' groups.
+// Its ablations: λ = 1, λ without the sigmoid, and pairs of head i of the first half with head i of the second half,
+// each half with the keys and values of its own heads' groups.
 func (n *naive) v2(lamProj [][]float64, form layer.LambdaForm, pairing layer.Pairing) []float64 {
 	concat := make([][]float64, n.seq)
 	for i := range n.heads {
@@ -164,8 +164,8 @@ func rowsOf(x []float64, cols int) (rows [][]float64) {
 	return rows
 }
 
-// TestDiffAgainstPaper checks both differential layers against the formulas above for every way to group 4 pairs, in layers where
-// a λ_init counted from the wrong end or a factor left out shows.
+// TestDiffAgainstPaper checks both differential layers against the formulas above for every way to group 4 pairs, in
+// layers where a λ_init counted from the wrong end or a factor left out shows.
 func TestDiffAgainstPaper(t *testing.T) {
 	for _, arch := range []string{"diff", "diff2"} {
 		for _, groups := range []int{1, 2, 4} {

@@ -8,8 +8,9 @@ import (
 	"antiphase/tensor"
 )
 
-// GDA is DIFF whose second queries are equal within a group: with that group's rows of W_Q repeated for every head, DIFF gives the
-// same outputs, and its gradient of the shared rows is the sum over their copies. Its truth from outside is testdata/gda.
+// GDA is DIFF whose second queries are equal within a group: with that group's rows of W_Q repeated for every head,
+// DIFF gives the same outputs, and its gradient of the shared rows is the sum over their copies. Its truth from outside
+// is testdata/gda.
 func TestGDAIsDiffWithSharedQueries(t *testing.T) {
 	for _, groups := range []int{1, 2, 4} {
 		c := AttnConfig{Arch: &gdaArch, Layer: 1, Dim: 10, Heads: 4, Groups: groups, HeadDim: 4,
@@ -47,7 +48,8 @@ type attentionRun struct {
 	y, dx []float64
 }
 
-// runAttention draws weights, lets change replace them, and runs both directions on rows that are the same for every layer.
+// runAttention draws weights, lets change replace them, and runs both directions on rows that are the same for every
+// layer.
 func runAttention(t *testing.T, c AttnConfig, change func(ps *ParamSet)) attentionRun {
 	t.Helper()
 	r := newRig(t, 2, 7)

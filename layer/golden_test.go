@@ -82,7 +82,8 @@ var released = map[string][]string{
 	"lambda_k2": {"lambda_k2"},
 }
 
-// TestGolden checks attention layers against the authors' published modules: output, input gradient, and every parameter's gradient.
+// TestGolden checks attention layers against the authors' published modules: output, input gradient, and every
+// parameter's gradient.
 func TestGolden(t *testing.T) {
 	tried := 0
 	for _, dir := range golden.Dirs(t, "testdata", "config.json", "attention.safetensors") {

@@ -84,8 +84,8 @@ func TestInterventionBounds(t *testing.T) {
 	}
 }
 
-// A second map that is shuffled keeps its values, in an order that depends on all of seed, layer, head and position; one
-// that is averaged keeps its sum; that of other heads is as it was.
+// A second map that is shuffled keeps its values, in an order that depends on all of seed, layer, head and position;
+// one that is averaged keeps its sum; that of other heads is as it was.
 func TestRemap(t *testing.T) {
 	row := func() []float64 {
 		x := make([]float64, 40)

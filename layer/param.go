@@ -121,7 +121,7 @@ type Memory struct {
 	DecayEmbeddings bool
 	Split           *Split // how ranks split the model; nil if they do not
 	Elsewhere       bool   // masters are held by the optimiser, see ParamSet.Keep
-	Multiple        int    // rounds the flat memory of each group up to a multiple of this many elements; the padding stays zero
+	Multiple        int    // rounds each group's flat memory up to a multiple of this many elements; padding stays zero
 }
 
 // Alloc places every parameter in flat buffers on d.

@@ -11,8 +11,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Flat memory holds every element of a parameter once: what is spread and packed again, in pieces of any length, is as it
-// was.
+// Flat memory holds every element of a parameter once: what is spread and packed again, in pieces of any length, is as
+// it was.
 func TestSpreadAndPack(t *testing.T) {
 	for _, p := range []Param{{Rows: 1, Cols: 5}, {Rows: 3, Cols: 8}, {Rows: 3, Cols: 5}, {Rows: 4, Cols: 9},
 		{Rows: 2, Cols: 1}, {Rows: 1, Cols: 130}} {

@@ -101,8 +101,8 @@ func decoded(t *testing.T, m *model.Model, ids []int32, steps ...int) (out []flo
 	return out
 }
 
-// Rows against a cache have the logits of a whole pass: one by one, in parts, together, with few bits per row, and under
-// interventions; for every architecture and variant.
+// Rows against a cache have the logits of a whole pass: one by one, in parts, together, with few bits per row, and
+// under interventions; for every architecture and variant.
 func TestCachedRowsEqualThePass(t *testing.T) {
 	ids := []int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}
 	half := 0.5

@@ -47,7 +47,8 @@ func TestLowbitBounds(t *testing.T) {
 	}
 }
 
-// Rows that are quantised together share the scale of their granularity and no other, by definition, for every bit width.
+// Rows that are quantised together share the scale of their granularity and no other, by definition, for every bit
+// width.
 func TestQuantiseByDefinition(t *testing.T) {
 	const rows, heads, head = 3, 2, 4
 	for _, per := range append(slices.Clone(granularities), "") {
@@ -153,8 +154,8 @@ func TestParamParts(t *testing.T) {
 	}
 }
 
-// Each kind of parameter is in the group with its decay and type: matrices decay, embeddings if asked, nothing else does;
-// λ's vectors are in full precision. Masters are there where the weights are not exact, or asked for.
+// Each kind of parameter is in the group with its decay and type: matrices decay, embeddings if asked, nothing else
+// does; λ's vectors are in full precision. Masters are there where the weights are not exact, or asked for.
 func TestGroups(t *testing.T) {
 	for _, emb := range []bool{false, true} {
 		for _, master := range []bool{false, true} {

@@ -71,8 +71,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEveryFlip flips every bit of a file: at most the two rows around the bit are lost, each is named, and no other changes.
-// The file is in memory: there are 15,000 of them.
+// TestEveryFlip flips every bit of a file: at most the two rows around the bit are lost, each is named, and no other
+// changes. The file is in memory: there are 15,000 of them.
 func TestEveryFlip(t *testing.T) {
 	_, whole := record(t, 3)
 	want := map[int]string{}

@@ -25,8 +25,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// Runs too short for tenths: of n rows with the norms 1 to n, the middle, the last tenth and its noise by hand. Norms of
-// zero have no noise.
+// Runs too short for tenths: of n rows with the norms 1 to n, the middle, the last tenth and its noise by hand. Norms
+// of zero have no noise.
 func TestSteadyOfFewRows(t *testing.T) {
 	for n, want := range map[int]Steadiness{
 		1: {Middle: 1, Late: 1}, 2: {Middle: 1, Late: 2}, 5: {Middle: 3, Late: 5}, 9: {Middle: 5, Late: 9},

@@ -11,8 +11,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Pages assigned in any order, again and again, are in the device's table before the next step; no more is copied than the
-// range of what changed.
+// Pages assigned in any order, again and again, are in the device's table before the next step; no more is copied than
+// the range of what changed.
 func TestAssignInAnyOrder(t *testing.T) {
 	const slots, each = 3, 4
 	m := newModel(t, ref.New(), configs(t)["transformer/base"])

@@ -44,10 +44,11 @@ func (c Config) ActivationBytes(n int, t device.Types, r layer.Recompute) int {
 	act := func(cols int) int { return t.Act.Size() * t.Stride(cols) }
 	stat, dim := t.Stat.Size(), act(c.Dim)
 	attention, passing := l.Memory(t)
-	mlp := 3*dim + act(2*c.FFN) + 2*stat                        // both norms' outputs, the second one's sum, gate and up
-	ends := 6*dim + stat                                        // dx, embedding, branch, last norm's sum and output, its gradient
-	backward := dim + act(c.FFN) + passing                      // of one block
-	sum := ends + backward + dim*(c.Layers-1) + mlp + attention // including the stream before each block
+	mlp := 3*dim + act(2*c.FFN) + 2*stat   // both norms' outputs, the second one's sum, gate and up
+	ends := 6*dim + stat                   // dx, embedding, branch, last norm's sum and output, its gradient
+	backward := dim + act(c.FFN) + passing // of one block
+	// Including the stream before each block.
+	sum := ends + backward + dim*(c.Layers-1) + mlp + attention
 	switch r {
 	case layer.RecomputeBlocks:
 	case layer.RecomputeAttention:

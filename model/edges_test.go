@@ -64,8 +64,8 @@ func (l *look) Attention(v layer.View) {
 	l.mean = append(l.mean, heads)
 }
 
-// The λ that a model reports are the means over rows and heads of what its heads use, for every architecture, after each
-// of several passes, and appended to what is there.
+// The λ that a model reports are the means over rows and heads of what its heads use, for every architecture, after
+// each of several passes, and appended to what is there.
 func TestLambdasAreWhatHeadsUse(t *testing.T) {
 	for name, c := range configs(t) {
 		m := newModel(t, ref.New(), c)

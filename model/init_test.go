@@ -12,8 +12,9 @@ import (
 	"antiphase/tensor"
 )
 
-// TestInitStatistics: initial weights have the deviations of PyTorch's defaults, 1/√(3·in) for a matrix (uniform within ±1/√in), 1/√dim for
-// the embedding and the output, 0.1 for λ; output projections are smaller by √(2·layers) where asked for; gains are 1, biases 0.
+// TestInitStatistics: initial weights have the deviations of PyTorch's defaults, 1/√(3·in) for a matrix (uniform within
+// ±1/√in), 1/√dim for the embedding and the output, 0.1 for λ; output projections are smaller by √(2·layers) where
+// asked for; gains are 1, biases 0.
 func TestInitStatistics(t *testing.T) {
 	for _, residual := range []bool{false, true} {
 		for _, a := range layer.Archs() {

@@ -62,7 +62,8 @@ func TestInterventionsCombine(t *testing.T) {
 	}
 }
 
-// What changes nothing gives the plain bits, on the devices that users have too, and so does a model after its intervention.
+// What changes nothing gives the plain bits, on the devices that users have too, and so does a model after its
+// intervention.
 func TestInterventionUnchanged(t *testing.T) {
 	for _, d := range []device.Device{ref.New(), cpu.New(cpu.Options{Threads: 2})} {
 		for _, a := range layer.Archs() {
@@ -152,7 +153,8 @@ func TestInterventionCached(t *testing.T) {
 	}
 }
 
-// recompute holds a layer's output to its own maps: HeadNorm((A1 − λA2)·V)·W_Oᵀ in float64, with the scores that the view shows.
+// recompute holds a layer's output to its own maps: HeadNorm((A1 − λA2)·V)·W_Oᵀ in float64, with the scores that the
+// view shows.
 type recompute struct {
 	t    *testing.T
 	m    *model.Model
@@ -198,8 +200,8 @@ func (r *recompute) Attention(v layer.View) {
 	}
 }
 
-// head is HeadNorm(A1·V − λA2·V), each map with its own group's values, and the same before the norm; zero where no score
-// is left. The gains are 1, as initialised.
+// head is HeadNorm(A1·V − λA2·V), each map with its own group's values, and the same before the norm; zero where no
+// score is left. The gains are 1, as initialised.
 func (r *recompute) head(v layer.View, rows *layer.RowReader, values []float64, h, row int) (out, raw []float64) {
 	s := v.Shape
 	sum := 0.0
@@ -275,7 +277,8 @@ func (s *second) Attention(v layer.View) {
 
 func (s *second) Hidden(int, tensor.Tensor) {}
 
-// What the words say: an averaged row is uniform, a shuffled one has the same entries in an order that the seed decides, λ is scaled.
+// What the words say: an averaged row is uniform, a shuffled one has the same entries in an order that the seed
+// decides, λ is scaled.
 func TestInterventionMeaning(t *testing.T) {
 	for _, a := range layer.Archs() {
 		if a.Maps < 2 {
@@ -353,7 +356,8 @@ func TestParseIntervention(t *testing.T) {
 	}
 }
 
-// The CPU device computes every intervention as the reference does: λ of a row and head where V1 has one for the layer, among others.
+// The CPU device computes every intervention as the reference does: λ of a row and head where V1 has one for the layer,
+// among others.
 func TestInterventionOnCPU(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
 	t.Cleanup(func() { d.Close() })

@@ -14,11 +14,12 @@ type lead struct {
 	words  []int32
 }
 
-// Messages begin with one of these. A cache is named by the number of caches made before it.
+// Messages begin with one of these. A cache is named by the number of caches made before it. The lists of a step follow
+// its counts: changes, ids, slots, positions, wanted rows.
 const (
 	wordCache  = iota // pages, page size, slots, pages of a slot
 	wordFree          // cache
-	wordStep          // cache, first and end of the page table's changes, rows, wanted rows; then changes, ids, slots, positions, wanted
+	wordStep          // cache, first and end of the page table's changes, rows, wanted rows; lists
 	wordCommit        // cache
 )
 

@@ -130,8 +130,8 @@ func TestObeyFrees(t *testing.T) {
 	}
 }
 
-// Commit writes every page of keys and values of every layer, on the leading rank and on those that obey it, of the cache
-// that it names alone.
+// Commit writes every page of keys and values of every layer, on the leading rank and on those that obey it, of the
+// cache that it names alone.
 func TestCommitTouchesAllPages(t *testing.T) {
 	c := configs(t)["diff/base"]
 	lead, other := newModel(t, ref.New(), c), newModel(t, ref.New(), c)
@@ -164,8 +164,8 @@ func TestCommitTouchesAllPages(t *testing.T) {
 	}
 }
 
-// Steps that were recorded are recorded anew after each change of what passes do, and only then; passes that need the host
-// are never recorded.
+// Steps that were recorded are recorded anew after each change of what passes do, and only then; passes that need the
+// host are never recorded.
 func TestRecordingsForgetChanges(t *testing.T) {
 	half := 0.5
 	for _, x := range []struct {

@@ -28,7 +28,8 @@ func (n *nothing) Hidden(l int, x tensor.Tensor) {
 	}
 }
 
-// TestLookIsThePlainPass: under a probe losses are those of Score and logits those of Logits, bit for bit, in any order.
+// TestLookIsThePlainPass: under a probe losses are those of Score and logits those of Logits, bit for bit, in any
+// order.
 func TestLookIsThePlainPass(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	defer d.Close()
@@ -81,7 +82,8 @@ func TestLookIsThePlainPass(t *testing.T) {
 	}
 }
 
-// The hidden rows are those whose products with the output matrix are the logits; the caller is let in after each block.
+// The hidden rows are those whose products with the output matrix are the logits; the caller is let in after each
+// block.
 func TestHiddenMakesTheLogits(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
 	defer d.Close()

@@ -307,8 +307,8 @@ func TestBatchErrors(t *testing.T) {
 	}
 }
 
-// A device whose activations and statistics differ in dtype, as a GPU's do, runs every pass: training, scoring, decoding.
-// The oracle in bf16 stands for it, and its loss is the float64 loss to bf16's accuracy.
+// A device whose activations and statistics differ in dtype, as a GPU's do, runs every pass: training, scoring,
+// decoding. The oracle in bf16 stands for it, and its loss is the float64 loss to bf16's accuracy.
 func TestMixedTypes(t *testing.T) {
 	for name, c := range configs(t) {
 		r := rand.New(rand.NewPCG(11, 12))

@@ -106,7 +106,8 @@ func TestPartsAreAnnounced(t *testing.T) {
 	}
 }
 
-// The parts of a network: the embedding, then attention and MLP of each block, each with the norm before it, then the rest.
+// The parts of a network: the embedding, then attention and MLP of each block, each with the norm before it, then the
+// rest.
 func TestParts(t *testing.T) {
 	for name, c := range configs(t) {
 		m := newModel(t, ref.New(), c)

@@ -65,7 +65,8 @@ func far[E float32 | float64](a, b []E) float64 {
 	return worst
 }
 
-// A model that ranks split computes what the whole one does: losses, logits, λ, and each rank its part of every gradient.
+// A model that ranks split computes what the whole one does: losses, logits, λ, and each rank its part of every
+// gradient.
 func TestSplitEqualsWhole(t *testing.T) {
 	for name, c := range configs(t) {
 		c.Vocab = 20

@@ -19,8 +19,8 @@ func filled(m *Model, slots int) *Cache {
 	return c
 }
 
-// A step gives the logits and the best tokens of the rows that are wanted, in their order: all, some, none, one twice, in
-// any order; whether it is small enough to be repeated or not.
+// A step gives the logits and the best tokens of the rows that are wanted, in their order: all, some, none, one twice,
+// in any order; whether it is small enough to be repeated or not.
 func TestEveryWant(t *testing.T) {
 	c := configs(t)["diff/base"]
 	m := newModel(t, ref.New(), c)
@@ -149,7 +149,8 @@ func TestLookMemory(t *testing.T) {
 	}
 }
 
-// A prompt that is run in chunks, without a wanted row at first, takes no more memory in a deep model than in one of two layers.
+// A prompt that is run in chunks, without a wanted row at first, takes no more memory in a deep model than in one of
+// two layers.
 func TestPromptMemory(t *testing.T) {
 	var first int
 	for _, layers := range []int{2, 3, 9} {
@@ -172,8 +173,8 @@ func TestPromptMemory(t *testing.T) {
 	}
 }
 
-// Words of a step whose numbers are wrong are refused, though as many follow as the numbers say; nothing of them is kept.
-// A step without wanted rows is one.
+// Words of a step whose numbers are wrong are refused, though as many follow as the numbers say; nothing of them is
+// kept. A step without wanted rows is one.
 func TestObeyChecksNumbers(t *testing.T) {
 	m := newModel(t, ref.New(), configs(t)["diff/base"])
 	defer m.Free()

@@ -9,7 +9,8 @@ import (
 	"antiphase/layer"
 )
 
-// TestTwin: a twin has the model's numbers, and passes of either between the blocks of the other change no bit, interventions included.
+// TestTwin: a twin has the model's numbers, and passes of either between the blocks of the other change no bit,
+// interventions included.
 func TestTwin(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	defer d.Close()

@@ -16,7 +16,8 @@ import (
 	"antiphase/tensor"
 )
 
-// failing is a Comm whose calls are made and fail, each with an error of its own, from the first one on that is to fail.
+// failing is a Comm whose calls are made and fail, each with an error of its own, from the first one on that is to
+// fail.
 type failing struct {
 	dist.Comm
 	calls, first int

@@ -28,8 +28,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Whatever the lengths of run and warm-up: the warm-up rises in equal steps to the peak, nothing is above it, and the last
-// step after the warm-up has the final rate.
+// Whatever the lengths of run and warm-up: the warm-up rises in equal steps to the peak, nothing is above it, and the
+// last step after the warm-up has the final rate.
 func TestRateEnds(t *testing.T) {
 	for schedule := range schedules {
 		for warmup := range 6 {
@@ -126,7 +126,8 @@ func TestStepRefusesNaN(t *testing.T) {
 	}
 }
 
-// Rows of an odd number of columns lie apart in flat memory; what is between them stays zero, and moments lie as weights do.
+// Rows of an odd number of columns lie apart in flat memory; what is between them stays zero, and moments lie as
+// weights do.
 func TestStepOverPaddedRows(t *testing.T) {
 	d := ref.New()
 	ps := layer.NewParamSet()

@@ -33,8 +33,8 @@ func (s *stopwatch) AllReduce(x tensor.Tensor) error {
 
 // How much of the time on a wire of 1 GB/s the backward pass hides, of what can be hidden: the sums of gradients
 // that are complete before its end. What the last ones take is exposed in any case. %hidden counts the time until the
-// last sum has ended, and so what ranks wait for each other and for a core; ms-early is how long the sums that could be hidden
-// continued after the backward pass.
+// last sum has ended, and so what ranks wait for each other and for a core; ms-early is how long the sums that could be
+// hidden continued after the backward pass.
 func BenchmarkOverlap(b *testing.B) {
 	const bandwidth = 1e9
 	r, err := recipe.Tiny("diff")

@@ -61,8 +61,8 @@ func rows(b, n int) *model.Batch {
 	return x
 }
 
-// Every element is stored by exactly one rank, and after three steps with the values that one process has: weights, both
-// moments, loss and norm; with whole and with sharded moments, in one bucket of gradients per group and in many.
+// Every element is stored by exactly one rank, and after three steps with the values that one process has: weights,
+// both moments, loss and norm; with whole and with sharded moments, in one bucket of gradients per group and in many.
 func TestRanksAreOne(t *testing.T) {
 	c := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 2, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}
 	cfg := optim.Default()

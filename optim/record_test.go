@@ -12,7 +12,8 @@ import (
 	"antiphase/tensor"
 )
 
-// deaf is a device that cannot record collectives, and two ranks that are one: sums and parts of a rank that is alone in them.
+// deaf is a device that cannot record collectives, and two ranks that are one: sums and parts of a rank that is alone
+// in them.
 type deaf struct {
 	device.Device
 	recording bool
@@ -39,7 +40,8 @@ func (d *deaf) ReduceScatter(_, _ tensor.Tensor) error    { return nil }
 func (d *deaf) AllGather(_, _ tensor.Tensor) error        { return nil }
 func (d *deaf) Broadcast(_ tensor.Tensor, root int) error { return nil }
 
-// A step whose recording fails runs as it is: what collectives said while it was recorded does not count, and later ones are made.
+// A step whose recording fails runs as it is: what collectives said while it was recorded does not count, and later
+// ones are made.
 func TestFailedRecordingIsNoFault(t *testing.T) {
 	d := &deaf{Device: ref.New()}
 	c := model.Config{Arch: "diff", Vocab: 20, Context: 16, Layers: 1, Dim: 16, Heads: 2, HeadDim: 4, FFN: 20}

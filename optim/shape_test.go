@@ -39,7 +39,8 @@ func TestStepOfAnotherShape(t *testing.T) {
 	}
 }
 
-// Every setting of the update is the configuration's: with another value one step from the same state gives other weights.
+// Every setting of the update is the configuration's: with another value one step from the same state gives other
+// weights.
 func TestEverySettingOfTheUpdate(t *testing.T) {
 	base := Config{Beta1: 0.9, Beta2: 0.98, Eps: 1e-3, Decay: 0.1, Clip: 0.5}
 	end := func(c Config, lr float64) (sum float64) {

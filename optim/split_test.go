@@ -16,9 +16,9 @@ import (
 	"antiphase/optim"
 )
 
-// Ranks that split the model, and pairs of them that also divide the rows, report the loss and the norm of one process in
-// every step, and clip by it: what all ranks of a model hold is counted once, rows that several see too. Together they
-// store every element of the model once.
+// Ranks that split the model, and pairs of them that also divide the rows, report the loss and the norm of one process
+// in every step, and clip by it: what all ranks of a model hold is counted once, rows that several see too. Together
+// they store every element of the model once.
 func TestSplitRanksAreOne(t *testing.T) {
 	c := model.Config{Arch: "diff2", Vocab: 20, Context: 16, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4,
 		FFN: 24, HeadNorm: layer.HeadNormAffine}

@@ -123,8 +123,8 @@ func (r *recorder) Record(f func()) (device.Replay, error) {
 func (p replay) Launch()     { p.r.launches++; p.f() }
 func (p replay) Free() error { p.r.live--; return nil }
 
-// TestStepForgetsMovedMemory: a pass in between that needs more memory moves the activations, and the step must be recorded again.
-// Recordings are freed, the last with the stepper.
+// TestStepForgetsMovedMemory: a pass in between that needs more memory moves the activations, and the step must be
+// recorded again. Recordings are freed, the last with the stepper.
 func TestStepForgetsMovedMemory(t *testing.T) {
 	d := &recorder{Device: ref.New()}
 	m, s := stepper(t, d)

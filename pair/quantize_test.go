@@ -101,7 +101,8 @@ func rewritten(t *testing.T, f *safetensors.File, drop string, meta map[string]s
 	return out.Bytes()
 }
 
-// What cannot be written or read is said: values that are missing or too few, another tokenizer, scales of another length.
+// What cannot be written or read is said: values that are missing or too few, another tokenizer, scales of another
+// length.
 func TestPairRefuses(t *testing.T) {
 	lost := errors.New("lost")
 	for want, values := range map[string]func(string) ([]float32, error){

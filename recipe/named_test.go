@@ -158,7 +158,8 @@ func TestSourceTexts(t *testing.T) {
 	}
 }
 
-// A complete recipe of an older version keeps the meaning it had; one that states only differences gets today's defaults.
+// A complete recipe of an older version keeps the meaning it had; one that states only differences gets today's
+// defaults.
 func TestOldRecipesRecomputeNothing(t *testing.T) {
 	r, _ := Named("6.8b", "diff")
 	whole, older := string(r.JSON()), ""

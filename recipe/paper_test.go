@@ -8,8 +8,9 @@ import (
 	"antiphase/optim"
 )
 
-// TestPaperTraining holds the paper's sizes to its section on scaling: sequences of 2048, batches of a quarter million tokens, 40,000
-// steps, AdamW with β 0.9 and 0.98, decay 0.05, 375 steps of warm-up and linear decay from 1.5e-4, from 7.5e-5 for the two largest.
+// TestPaperTraining holds the paper's sizes to its section on scaling: sequences of 2048, batches of a quarter million
+// tokens, 40,000 steps, AdamW with β 0.9 and 0.98, decay 0.05, 375 steps of warm-up and linear decay from 1.5e-4, from
+// 7.5e-5 for the two largest.
 func TestPaperTraining(t *testing.T) {
 	for size, lr := range map[string]float64{"830m": 1.5e-4, "1.4b": 1.5e-4, "2.8b": 1.5e-4, "6.8b": 7.5e-5,
 		"13.1b": 7.5e-5} {

@@ -234,7 +234,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A whole recipe written before rows could be taken at random means a stream; one that states what differs takes the default.
+// A whole recipe written before rows could be taken at random means a stream; one that states what differs takes the
+// default.
 func TestOldRecipesMeanAStream(t *testing.T) {
 	r, _ := Nano("diff")
 	r, err := r.Complete()

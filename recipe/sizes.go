@@ -72,7 +72,8 @@ func (s shape) build(arch string) (model.Config, error) {
 	}
 	// The parameters of one column of the MLP over all layers, and the attention's excess over the baseline's 4·dim².
 	const step = 8
-	attn := a.QueryHeads(c.Heads, c.KVHeads) + a.Keys*c.KVHeads + a.Values*c.KVHeads + a.Values*c.Heads // in units of head_dim·dim
+	// In units of head_dim·dim.
+	attn := a.QueryHeads(c.Heads, c.KVHeads) + a.Keys*c.KVHeads + a.Values*c.KVHeads + a.Values*c.Heads
 	extra := attn*c.HeadDim*c.Dim - 4*c.Dim*c.Dim
 	c.FFN -= extra / (3 * c.Dim) / step * step
 	return c, nil

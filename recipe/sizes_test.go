@@ -11,7 +11,8 @@ import (
 	"antiphase/model"
 )
 
-// A description of a size that gives a number of parameters or layers × width gives the right one, for every architecture.
+// A description of a size that gives a number of parameters or layers × width gives the right one, for every
+// architecture.
 func TestSizesAreAsDescribed(t *testing.T) {
 	parameters, shape := regexp.MustCompile(`([\d.]+)M parameters`), regexp.MustCompile(`(\d+) × (\d+)`)
 	checked := 0

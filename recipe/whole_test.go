@@ -48,7 +48,8 @@ func TestWholeRecipesHaveEveryOldKey(t *testing.T) {
 	}
 }
 
-// One source with a bound on its epochs needs no weight; it is mixed, so a stream or a number of tokens does not fit it.
+// One source with a bound on its epochs needs no weight; it is mixed, so a stream or a number of tokens does not fit
+// it.
 func TestOneBoundedSource(t *testing.T) {
 	for set, want := range map[string]string{"": "",
 		"data.order=stream": "data.order: a stream takes all sources as one",

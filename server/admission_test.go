@@ -40,8 +40,8 @@ func TestGateOfAModel(t *testing.T) {
 	}
 }
 
-// What each kind of request takes of a gate: one place per sequence and every sequence's prompt, or one place and all of
-// its inputs where they are computed one after the other.
+// What each kind of request takes of a gate: one place per sequence and every sequence's prompt, or one place and all
+// of its inputs where they are computed one after the other.
 func TestPlacesOfARequest(t *testing.T) {
 	r := newRig(t, setup{template: "{{ messages[0].content }}", Options: infer.Options{Slots: 8}})
 	g := r.model.gate

@@ -248,8 +248,9 @@ func TestAttentionIsDocumented(t *testing.T) {
 	}
 }
 
-// TestAttentionBesideAStream: a query about every map of a long prompt is answered in pieces, and a stream beside it continues between them: the steps
-// computed meanwhile are at least as many as the pieces. Neither changes a bit of the other.
+// TestAttentionBesideAStream: a query about every map of a long prompt is answered in pieces, and a stream beside it
+// continues between them: the steps computed meanwhile are at least as many as the pieces. Neither changes a bit of the
+// other.
 func TestAttentionBesideAStream(t *testing.T) {
 	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 2}})
 	prompt := randomIDs(rand.New(rand.NewPCG(5, 6)), 300)

@@ -11,8 +11,9 @@ import (
 	"antiphase/infer"
 )
 
-// BenchmarkStream is 32 streams of 64 tokens through HTTP on loopback, and the same sequences through the engine alone, over a model that takes next
-// to no time: the difference is what the server adds to a token, the client's reading included.
+// BenchmarkStream is 32 streams of 64 tokens through HTTP on loopback, and the same sequences through the engine alone,
+// over a model that takes next to no time: the difference is what the server adds to a token, the client's reading
+// included.
 func BenchmarkStream(b *testing.B) {
 	const streams, tokens = 32, 64
 	r := newRig(b, setup{Options: infer.Options{Slots: streams}})

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A request that is cancelled at the moment of its admission gives back what it was granted; one that still waits leaves
-// the queue; others go on.
+// A request that is cancelled at the moment of its admission gives back what it was granted; one that still waits
+// leaves the queue; others go on.
 func TestGateCancel(t *testing.T) {
 	for _, admitted := range []bool{true, false} {
 		g := newGate(2, 10, 100, time.Hour)
@@ -42,8 +42,8 @@ func TestGateCancel(t *testing.T) {
 	}
 }
 
-// Whatever comes, leaves and is cancelled in whatever order, all room is free at the end and no more than there is was ever
-// taken.
+// Whatever comes, leaves and is cancelled in whatever order, all room is free at the end and no more than there is was
+// ever taken.
 func TestGateKeepsItsRoom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	g := newGate(4, 1000, 1<<30, time.Hour)

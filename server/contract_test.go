@@ -18,8 +18,8 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
-// Every kind of error has its status, type, parameter and code, also when it is wrapped; an unknown one tells nothing but
-// the request's id.
+// Every kind of error has its status, type, parameter and code, also when it is wrapped; an unknown one tells nothing
+// but the request's id.
 func TestPublicErrors(t *testing.T) {
 	for _, x := range []struct {
 		err               error
@@ -70,8 +70,8 @@ func TestPublicErrors(t *testing.T) {
 	}
 }
 
-// What a choice makes of events: text, tokens with offsets in characters, what is held back until its text is there, and
-// the reason.
+// What a choice makes of events: text, tokens with offsets in characters, what is held back until its text is there,
+// and the reason.
 func TestChoiceByHand(t *testing.T) {
 	c := &choice{logprobs: true, keep: true}
 	type step struct {

@@ -15,8 +15,8 @@ import (
 	"antiphase/infer"
 )
 
-// TestFieldsTakeEffect: every sampling field of a request changes what it is for. A field that was read and dropped would
-// pass every other test.
+// TestFieldsTakeEffect: every sampling field of a request changes what it is for. A field that was read and dropped
+// would pass every other test.
 func TestFieldsTakeEffect(t *testing.T) {
 	r := newRig(t, setup{})
 	base := fieldsOf{"prompt": "abc", "max_tokens": 24, "temperature": 1, "seed": 1, "ignore_eos": true, "logprobs": 0}

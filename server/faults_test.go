@@ -31,8 +31,8 @@ func goroutinesBack(t *testing.T, base int) {
 	}
 }
 
-// TestDisconnects: 100 clients leave at random moments, in the queue, in the prompt and in the answer, streamed or not. Their neighbours' answers
-// are those they get alone, and nothing is left.
+// TestDisconnects: 100 clients leave at random moments, in the queue, in the prompt and in the answer, streamed or not.
+// Their neighbours' answers are those they get alone, and nothing is left.
 func TestDisconnects(t *testing.T) {
 	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 4, PrefillChunk: 64},
 		Config: Config{Keys: keys(t, "sk-neighbour", "sk-leaver")}})
@@ -116,7 +116,8 @@ func (r *rig) leave(body []byte, wait time.Duration) {
 	}
 }
 
-// TestCancelWithinAStep: from the moment the context ends until the call returns, the engine runs the step in flight and no other.
+// TestCancelWithinAStep: from the moment the context ends until the call returns, the engine runs the step in flight
+// and no other.
 func TestCancelWithinAStep(t *testing.T) {
 	r := newBare(t, setup{big: true, Options: infer.Options{Slots: 2, PrefillChunk: 16}})
 	for name, c := range map[string]struct{ prompt, after int }{"in the prompt": {1500, 5}, "in the answer": {4, 20}} {
@@ -185,7 +186,8 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// TestSmallCache: with pages for little more than one sequence, requests queue and take turns; one that can never fit is told so.
+// TestSmallCache: with pages for little more than one sequence, requests queue and take turns; one that can never fit
+// is told so.
 func TestSmallCache(t *testing.T) {
 	r := newRig(t, setup{Options: infer.Options{Slots: 4, PageSize: 4, CacheTokens: 96}})
 	rnd := rand.New(rand.NewPCG(17, 18))
@@ -213,8 +215,8 @@ func TestSmallCache(t *testing.T) {
 	r.quiet()
 }
 
-// TestPanics: a handler, work between steps, or the step itself panics: that request gets 500 with its id and nothing of the inside, and the
-// next one is served as ever.
+// TestPanics: a handler, work between steps, or the step itself panics: that request gets 500 with its id and nothing
+// of the inside, and the next one is served as ever.
 func TestPanics(t *testing.T) {
 	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("/secret/path in a handler") })
 	r := newRig(t, setup{Config: Config{Page: page}})

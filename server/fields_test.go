@@ -20,7 +20,8 @@ func repeat(x any, n int) []any {
 	return list
 }
 
-// TestNumericFields: every number out of its range, of the wrong kind or absurd is a 400 that names its field, never a 5xx.
+// TestNumericFields: every number out of its range, of the wrong kind or absurd is a 400 that names its field, never a
+// 5xx.
 func TestNumericFields(t *testing.T) {
 	r := newRig(t, setup{})
 	for path, base := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":2`,
@@ -129,7 +130,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestContextLength: a prompt is never cut in silence. One below the context gets one token, at the context nothing is left, above it the numbers are told.
+// TestContextLength: a prompt is never cut in silence. One below the context gets one token, at the context nothing is
+// left, above it the numbers are told.
 func TestContextLength(t *testing.T) {
 	r := newRig(t, setup{context: 64, template: "{{ messages[0].content }}"})
 	for n, ok := range map[int]bool{63: true, 64: false, 65: false, 500: false} {
@@ -158,7 +160,8 @@ func TestContextLength(t *testing.T) {
 	if reply.Usage.Prompt != 10 {
 		t.Errorf("truncated on request: %+v", reply.Usage)
 	}
-	for _, prompt := range []any{"abcdef", []string{"abcdef", "uvwdef"}, []int{97, 98, 99, 100, 101, 102}} { // the end stays
+	// The end of the prompt stays.
+	for _, prompt := range []any{"abcdef", []string{"abcdef", "uvwdef"}, []int{97, 98, 99, 100, 101, 102}} {
 		r.post("/v1/completions", fieldsOf{"prompt": prompt, "truncate_prompt_tokens": 3, "echo": true,
 			"max_tokens": 0}, &reply)
 		for _, c := range reply.Choices {
@@ -228,7 +231,8 @@ func TestBadBodies(t *testing.T) {
 	r.quiet()
 }
 
-// TestNamesOnce: a field that is there twice is refused and named, at any depth and however it is spelled; JSON readers take the last one silently.
+// TestNamesOnce: a field that is there twice is refused and named, at any depth and however it is spelled; JSON readers
+// take the last one silently.
 func TestNamesOnce(t *testing.T) {
 	r := newRig(t, setup{})
 	for body, name := range map[string]string{
@@ -273,8 +277,8 @@ func TestRequestTokens(t *testing.T) {
 		http.StatusBadRequest, "cache_salt", "")
 }
 
-// TestLongTexts: a text that cannot fit is refused by its length, before it is encoded; one that will be cut, and one whose tokens are only
-// counted, may be longer.
+// TestLongTexts: a text that cannot fit is refused by its length, before it is encoded; one that will be cut, and one
+// whose tokens are only counted, may be longer.
 func TestLongTexts(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{Body: 1 << 20}}})
 	long := strings.Repeat("a b ", 100_000)
@@ -296,8 +300,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesAreBounded: of bodies that are large or do not tell their size only so many are read at a time; small ones pass, and when the
-// large ones have gone there is room again.
+// TestLargeBodiesAreBounded: of bodies that are large or do not tell their size only so many are read at a time; small
+// ones pass, and when the large ones have gone there is room again.
 func TestLargeBodiesAreBounded(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{Body: 100_000}}})
 	var wg sync.WaitGroup
@@ -337,8 +341,8 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestHeldBytes: what a body's stated length reserves. A length beyond the limit reserves no more than the limit, so that one
-// client's header does not keep all others out.
+// TestHeldBytes: what a body's stated length reserves. A length beyond the limit reserves no more than the limit, so
+// that one client's header does not keep all others out.
 func TestHeldBytes(t *testing.T) {
 	const limit = 100_000
 	r := newBare(t, setup{Config: Config{Limits: Limits{Body: limit}}})

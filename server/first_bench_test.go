@@ -18,9 +18,9 @@ import (
 	"antiphase/infer"
 )
 
-// BenchmarkFirstByte is the time from a request with a prompt of 64 ids to its first token, over a model that takes next
-// to no time. It alternates between the engine, the handler without a network, an open connection on loopback and Go's
-// HTTP client, so that all see the same machine.
+// BenchmarkFirstByte is the time from a request with a prompt of 64 ids to its first token, over a model that takes
+// next to no time. It alternates between the engine, the handler without a network, an open connection on loopback and
+// Go's HTTP client, so that all see the same machine.
 func BenchmarkFirstByte(b *testing.B) {
 	r := newRig(b, setup{threads: 1})
 	c, err := net.Dial("tcp", r.http.Listener.Addr().String())

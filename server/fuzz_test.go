@@ -23,7 +23,8 @@ func newFuzzRig(t testing.TB) *rig {
 		Config: Config{Limits: Limits{MaxTokens: 4, Body: 4096, Prompts: 4, Choices: 2}}})
 }
 
-// holds: no body gives a 5xx or a panic, and every refusal is an error in OpenAI's form that says nothing of the inside.
+// holds: no body gives a 5xx or a panic, and every refusal is an error in OpenAI's form that says nothing of the
+// inside.
 func (r *rig) holds(t *testing.T, route uint8, body []byte) (status int) {
 	q := httptest.NewRequest("POST", fuzzed[int(route)%len(fuzzed)], bytes.NewReader(body))
 	q.Header.Set("Content-Type", "application/json")
@@ -67,8 +68,8 @@ func FuzzBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, route uint8, body []byte) { r.holds(t, route, body) })
 }
 
-// TestHostileFields: JSON that is well formed, made of fields that the routes know, with values that they may not expect. Bytes alone seldom get
-// past the parser. With ANTIPHASE_TEST_LONG=1 a million bodies.
+// TestHostileFields: JSON that is well formed, made of fields that the routes know, with values that they may not
+// expect. Bytes alone seldom get past the parser. With ANTIPHASE_TEST_LONG=1 a million bodies.
 func TestHostileFields(t *testing.T) {
 	r := newFuzzRig(t)
 	bodies := 5_000

@@ -14,7 +14,8 @@ import (
 	"antiphase/infer"
 )
 
-// TestGateIsFair: of two keys that wait, one with much and one with little, each gets every other turn; within a key the order is kept.
+// TestGateIsFair: of two keys that wait, one with much and one with little, each gets every other turn; within a key
+// the order is kept.
 func TestGateIsFair(t *testing.T) {
 	g := newGate(1, 100, 1000, time.Hour)
 	leave, err := g.enter(context.Background(), "first", 1, 1)
@@ -54,8 +55,8 @@ func TestGateIsFair(t *testing.T) {
 	}
 }
 
-// TestGateNobodyOvertakes: a request that would fit does not pass one that waits, of its own key or another's, so that a
-// large one gets its turn.
+// TestGateNobodyOvertakes: a request that would fit does not pass one that waits, of its own key or another's, so that
+// a large one gets its turn.
 func TestGateNobodyOvertakes(t *testing.T) {
 	for _, key := range []string{"large", "small"} {
 		g := newGate(4, 100, 1000, time.Hour)
@@ -128,8 +129,8 @@ func TestGateBounds(t *testing.T) {
 	}
 }
 
-// TestGateBoundsTheWait: who would wait longer than the limit is refused, by what those ahead take and by whose turn comes first: a key that
-// fills the queue does not shut another one out.
+// TestGateBoundsTheWait: who would wait longer than the limit is refused, by what those ahead take and by whose turn
+// comes first: a key that fills the queue does not shut another one out.
 func TestGateBoundsTheWait(t *testing.T) {
 	g := newGate(2, 100, 1000, 10*time.Second)
 	var leave []func()
@@ -193,8 +194,8 @@ func TestGateKnowsTheTime(t *testing.T) {
 	}
 }
 
-// TestFullGateReadsNoBody: while a model's queue is full a request is refused before its body is read, be it large, slow or no JSON, on every
-// route that computes; those that do not compute answer as ever.
+// TestFullGateReadsNoBody: while a model's queue is full a request is refused before its body is read, be it large,
+// slow or no JSON, on every route that computes; those that do not compute answer as ever.
 func TestFullGateReadsNoBody(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{Queue: 1}}})
 	g := r.model.gate
@@ -230,8 +231,8 @@ func TestFullGateReadsNoBody(t *testing.T) {
 	}
 }
 
-// TestOverload: 60 calls at once against two slots and a queue of four. Those that are accepted are answered, the others are told when to
-// come back, and nothing is left.
+// TestOverload: 60 calls at once against two slots and a queue of four. Those that are accepted are answered, the
+// others are told when to come back, and nothing is left.
 func TestOverload(t *testing.T) {
 	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 2}, Config: Config{Limits: Limits{Queue: 4}}})
 	var mu sync.Mutex

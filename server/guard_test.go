@@ -65,7 +65,8 @@ func TestEveryRouteNeedsAKey(t *testing.T) {
 	}
 }
 
-// TestKeysAreHashed: all keys are compared by hash in constant time, and none is kept. The source is read, since time cannot be tested.
+// TestKeysAreHashed: all keys are compared by hash in constant time, and none is kept. The source is read, since time
+// cannot be tested.
 func TestKeysAreHashed(t *testing.T) {
 	k := keys(t, "sk-first-key", " sk-second-key\n")
 	for key, want := range map[string]int{"sk-first-key": 0, "sk-second-key": 1, "sk-first-ke": -1, "": -1,

@@ -157,8 +157,8 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// Which connections go when others wait: all idle ones that have been so for a while, else the one whose request has been
-// arriving for longest, never one that is being answered or has just begun.
+// Which connections go when others wait: all idle ones that have been so for a while, else the one whose request has
+// been arriving for longest, never one that is being answered or has just begun.
 func TestDispensable(t *testing.T) {
 	type conn struct {
 		phase phase

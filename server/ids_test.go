@@ -63,8 +63,8 @@ func TestNullIDs(t *testing.T) {
 	}
 }
 
-// TestAmbiguousBodies: what readers of JSON understand differently is refused: bytes that are not UTF-8, and two spellings
-// of one id.
+// TestAmbiguousBodies: what readers of JSON understand differently is refused: bytes that are not UTF-8, and two
+// spellings of one id.
 func TestAmbiguousBodies(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, body := range []string{"{\"prompt\":\"\xff\",\"max_tokens\":1}",

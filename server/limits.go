@@ -16,7 +16,7 @@ type Limits struct {
 	Connections   int           // open at a time
 	Queue         int           // requests that wait for one model
 	QueueTokens   int           // prompt tokens that wait for one model; default 4 × context × slots
-	Wait          time.Duration // that a request would spend in the queue; default half of what requests take, or half a second
+	Wait          time.Duration // of a request in the queue; default half of what requests take, or half a second
 	Choices       int           // n
 	Prompts       int           // of one request
 	Stops         int           // stop strings
@@ -27,7 +27,7 @@ type Limits struct {
 	Cells         int           // numbers in an answer of /v1/attention
 	Entries       int           // entries of maps that it may compute
 	Tops          int           // most likely next tokens that it lists
-	RequestTokens int           // all answers of a request together, and prompts that it echoes; default 64 contexts, at most 262,144 or one context
+	RequestTokens int           // answers and echoes of a request; default 64 contexts, at most 262,144 or one context
 	MaxTokens     int           // of an answer, if the request names no number; default as many as fit
 	Request       time.Duration // wall time of one request
 	Compile       time.Duration // to compile a schema

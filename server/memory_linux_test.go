@@ -27,8 +27,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestMemoryAfterLoad: a server takes the memory of full load before its first request, and after a load that uses every page of its cache, with
-// long prompts, echoes and refusals, it holds no more than before.
+// TestMemoryAfterLoad: a server takes the memory of full load before its first request, and after a load that uses
+// every page of its cache, with long prompts, echoes and refusals, it holds no more than before.
 func TestMemoryAfterLoad(t *testing.T) {
 	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 8}, Config: Config{Limits: Limits{Queue: 2}}})
 	ask := func(seed uint64, tokens int) {

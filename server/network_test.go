@@ -74,7 +74,8 @@ func request(body string) string {
 	return fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// TestSlowReader: a client that never reads is dropped after the write timeout; its neighbour gets the same answer as alone, and does not wait for it.
+// TestSlowReader: a client that never reads is dropped after the write timeout; its neighbour gets the same answer as
+// alone, and does not wait for it.
 func TestSlowReader(t *testing.T) {
 	const limit = time.Second
 	r := newRig(t, setup{Config: Config{Limits: Limits{WriteTimeout: limit}}, Options: infer.Options{Slots: 2}})
@@ -172,7 +173,8 @@ func TestBodyDeadlineEndsWithTheBody(t *testing.T) {
 	}
 }
 
-// TestConnectionCap: at the cap a connection that idles is closed for the next one; one that is busy is not, and the next waits.
+// TestConnectionCap: at the cap a connection that idles is closed for the next one; one that is busy is not, and the
+// next waits.
 func TestConnectionCap(t *testing.T) {
 	r := newRig(t, setup{big: true, Config: Config{Limits: Limits{Connections: 2}}})
 	dial := r.listenOn()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// fakeEngine decodes in shared steps, in virtual time: a step takes a while by itself, and longer the more sequences are in it.
+// fakeEngine decodes in shared steps, in virtual time: a step takes a while by itself, and longer the more sequences
+// are in it.
 type fakeEngine struct {
 	slots, base, each int               // of a step: microseconds, and microseconds for each sequence
 	slow              func(int) float64 // by the second: how many times as long steps take
@@ -81,8 +82,9 @@ type traffic struct {
 	slow      func(second int) float64
 }
 
-// meet sends requests for so many seconds of virtual time to a gate before a fake engine of eight slots: as a Poisson process at a rate or, without one, so that
-// eleven are always open. The numbers depend on the gate alone, not on the machine.
+// meet sends requests for so many seconds of virtual time to a gate before a fake engine of eight slots: as a Poisson
+// process at a rate or, without one, so that eleven are always open. The numbers depend on the gate alone, not on the
+// machine.
 func (c traffic) meet(t *testing.T, seconds, rate float64, wait, deadline time.Duration) (m outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
@@ -139,8 +141,9 @@ func (c traffic) meet(t *testing.T, seconds, rate float64, wait, deadline time.D
 	return m
 }
 
-// TestOverloadBars: at 1, 2 and 10 times what the server can take, goodput stays within 0.9 of the best and accepted requests are answered about as
-// soon, without a setting: whether answers take a tenth of a second or ten, whether they are equal or not, and on a machine whose speed changes every second.
+// TestOverloadBars: at 1, 2 and 10 times what the server can take, goodput stays within 0.9 of the best and accepted
+// requests are answered about as soon, without a setting: whether answers take a tenth of a second or ten, whether they
+// are equal or not, and on a machine whose speed changes every second.
 func TestOverloadBars(t *testing.T) {
 	steady := func(int) float64 { return 1 }
 	changing := func(second int) float64 {
@@ -178,7 +181,8 @@ func TestOverloadBars(t *testing.T) {
 	}
 }
 
-// TestLongQueueLosesGoodput: without a bound on the wait, goodput within five seconds is lost at ten times the capacity: what the bound is for.
+// TestLongQueueLosesGoodput: without a bound on the wait, goodput within five seconds is lost at ten times the
+// capacity: what the bound is for.
 func TestLongQueueLosesGoodput(t *testing.T) {
 	c := traffic{32, 96, func(int) float64 { return 1 }}
 	const deadline = 5 * time.Second

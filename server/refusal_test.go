@@ -120,8 +120,8 @@ func TestOneOfTwoIsFull(t *testing.T) {
 	}
 }
 
-// Events of a stream: none is without text but the first and the last of a choice, unless its tokens were asked for, which then
-// come all, in order. With tools the text comes at the end.
+// Events of a stream: none is without text but the first and the last of a choice, unless its tokens were asked for,
+// which then come all, in order. With tools the text comes at the end.
 func TestEventsHaveText(t *testing.T) {
 	r := newRig(t, setup{template: "{{ messages[0].content }}{% if tools %}{% endif %}"})
 	say := []fieldsOf{{"role": "user", "content": "x"}}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestRest: memory is given back once after the last call, when none has come for a while; not between calls, and not beside one.
+// TestRest: memory is given back once after the last call, when none has come for a while; not between calls, and not
+// beside one.
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCalls()

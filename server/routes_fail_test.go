@@ -32,7 +32,8 @@ func computing() map[string]fieldsOf {
 	}
 }
 
-// A device that fails is the server's fault on every route: 500 without a word of the inside. Afterwards all is as before.
+// A device that fails is the server's fault on every route: 500 without a word of the inside. Afterwards all is as
+// before.
 func TestFailingDevice(t *testing.T) {
 	d := &failing{}
 	r := newRig(t, setup{device: func(c device.Device) device.Device { d.Device = c; return d }})

@@ -237,8 +237,8 @@ func TestRunsListIsBounded(t *testing.T) {
 	}
 }
 
-// The list is said to be whole exactly if every entry was looked at, wherever they are: in one folder, in two, or below one
-// another; and it is never deeper than its depth.
+// The list is said to be whole exactly if every entry was looked at, wherever they are: in one folder, in two, or below
+// one another; and it is never deeper than its depth.
 func TestRunsListLooks(t *testing.T) {
 	for _, names := range [][]string{
 		{"a"}, {"a", "b", "c"}, {"x/a", "x/b"}, {"a", "x/b", "y/c", "y/d"}, {"x/y/a", "x/y/z/b"},

@@ -98,8 +98,8 @@ func (r *rig) stream(q fieldsOf) (a answer) {
 	return a
 }
 
-// TestSameAnswer: 200 random requests (40 with -short) give the same tokens and log-probabilities, bit for bit, alone, after a prefix hit, streamed, and in a
-// batch of eight with others.
+// TestSameAnswer: 200 random requests (40 with -short) give the same tokens and log-probabilities, bit for bit, alone,
+// after a prefix hit, streamed, and in a batch of eight with others.
 func TestSameAnswer(t *testing.T) {
 	count := 200
 	if testing.Short() {
@@ -145,7 +145,8 @@ func TestSameAnswer(t *testing.T) {
 	r.quiet()
 }
 
-// TestChoicesOfOneRequest: n choices and several prompts in one body are those of as many single requests with the seeds that follow.
+// TestChoicesOfOneRequest: n choices and several prompts in one body are those of as many single requests with the
+// seeds that follow.
 func TestChoicesOfOneRequest(t *testing.T) {
 	r := newRig(t, setup{})
 	rnd := rand.New(rand.NewPCG(13, 14))

@@ -84,7 +84,8 @@ func (o *form) biases() []infer.TokenBias {
 	for _, k := range slices.Sorted(maps.Keys(table)) {
 		v := table[k]
 		id, err := strconv.ParseInt(k, 10, 32)
-		if err != nil || id < 0 || int(id) >= m.Tokenizer.Vocab() || strconv.FormatInt(id, 10) != k { // +5 and 05 would be 5 again
+		// +5 and 05 would be 5 again.
+		if err != nil || id < 0 || int(id) >= m.Tokenizer.Vocab() || strconv.FormatInt(id, 10) != k {
 			o.refuse("logit_bias", "%q is not a token id below %d", excerpt([]byte(k)), m.Tokenizer.Vocab())
 			return nil
 		}

@@ -11,7 +11,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// TestStructuredOutput: a random model, which would never write JSON, does so under every temperature, streamed or not, and only a full length is an excuse.
+// TestStructuredOutput: a random model, which would never write JSON, does so under every temperature, streamed or not,
+// and only a full length is an excuse.
 func TestStructuredOutput(t *testing.T) {
 	r := newRig(t, setup{context: 512})
 	schema := `{"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer"},"tags":{"type":"array","items":{"enum":["a","b"]},"maxItems":3}},"required":["name","age"],"additionalProperties":false}`
@@ -159,8 +160,8 @@ func TestSpecialTokensAreNoText(t *testing.T) {
 	}
 }
 
-// A tokenizer that cannot write every byte is said so, with the byte, before anything is generated; and a schema that is
-// spelled another way is compiled once.
+// A tokenizer that cannot write every byte is said so, with the byte, before anything is generated; and a schema that
+// is spelled another way is compiled once.
 func TestGrammarsOfTokenizers(t *testing.T) {
 	tok, err := tokenizer.Parse([]byte(`{"model":{"type":"BPE","vocab":{" ":0,"!":1,"#":2},"merges":[]}}`))
 	if err != nil {

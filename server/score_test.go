@@ -10,7 +10,8 @@ import (
 	"antiphase/model"
 )
 
-// The bodies that lm-evaluation-harness sends (lm_eval/models/openai_completions.py, commit 4e7e0d4), in the order in which it writes the fields.
+// The bodies that lm-evaluation-harness sends (lm_eval/models/openai_completions.py, commit 4e7e0d4), in the order in
+// which it writes the fields.
 
 func lmEvalScore(prompts [][]int32) fieldsOf {
 	return fieldsOf{"model": "tiny", "prompt": prompts, "temperature": 0, "max_tokens": 1, "logprobs": 1,
@@ -21,7 +22,8 @@ func lmEvalGenerate(prompts [][]int32, until []string) fieldsOf {
 	return fieldsOf{"prompt": prompts, "model": "tiny", "max_tokens": 16, "temperature": 0, "stop": until, "seed": 1234}
 }
 
-// lmEvalParse is the harness's parse_logprobs: the continuation's tokens lie between ctxlen and the one token that was generated.
+// lmEvalParse is the harness's parse_logprobs: the continuation's tokens lie between ctxlen and the one token that was
+// generated.
 func lmEvalParse(c completionChoice, ctxlen int) (sum float64, greedy bool) {
 	n := len(c.Logprobs.Logprob)
 	greedy = true
@@ -66,7 +68,8 @@ func randomIDs(r *rand.Rand, n int) []int32 {
 	return ids
 }
 
-// TestEchoedLogprobsAreTheLoss: the sum of echoed log-probabilities is the loss that training would see, token by token.
+// TestEchoedLogprobsAreTheLoss: the sum of echoed log-probabilities is the loss that training would see, token by
+// token.
 func TestEchoedLogprobsAreTheLoss(t *testing.T) {
 	r := newRig(t, setup{})
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -87,7 +90,8 @@ func TestEchoedLogprobsAreTheLoss(t *testing.T) {
 	}
 }
 
-// TestHarnessLoglikelihood replays the harness: 200 items of four endings each score as they do in process, to 1e-5, with the same choice.
+// TestHarnessLoglikelihood replays the harness: 200 items of four endings each score as they do in process, to 1e-5,
+// with the same choice.
 func TestHarnessLoglikelihood(t *testing.T) {
 	r := newRig(t, setup{})
 	rnd := rand.New(rand.NewPCG(5, 6))
@@ -133,7 +137,8 @@ func TestHarnessLoglikelihood(t *testing.T) {
 	r.quiet()
 }
 
-// TestHarnessRolling: a text in one window, the first token from the prefix token, as loglikelihood_rolling asks for it.
+// TestHarnessRolling: a text in one window, the first token from the prefix token, as loglikelihood_rolling asks for
+// it.
 func TestHarnessRolling(t *testing.T) {
 	r := newRig(t, setup{})
 	rnd := rand.New(rand.NewPCG(7, 8))

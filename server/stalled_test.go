@@ -45,8 +45,9 @@ func status(t *testing.T, c net.Conn) string {
 	return strings.TrimSpace(line)
 }
 
-// TestStalledClientsLeaveRoom: clients that stop in the middle of a body or of a header take every connection there is, and may stay for an hour.
-// Whoever comes next is served all the same, in place of the one that has kept the server waiting longest; a stream in flight continues to its end.
+// TestStalledClientsLeaveRoom: clients that stop in the middle of a body or of a header take every connection there is,
+// and may stay for an hour. Whoever comes next is served all the same, in place of the one that has kept the server
+// waiting longest; a stream in flight continues to its end.
 func TestStalledClientsLeaveRoom(t *testing.T) {
 	const cap = 8
 	forever := Limits{Connections: cap, BodyTimeout: time.Hour, HeaderTimeout: time.Hour}
@@ -81,8 +82,8 @@ func TestStalledClientsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestRefusalWaitsForNoBody: who is refused before the body is read is told so at once, though the body never comes: keys, routes, methods, a
-// full queue, and routes that want no body.
+// TestRefusalWaitsForNoBody: who is refused before the body is read is told so at once, though the body never comes:
+// keys, routes, methods, a full queue, and routes that want no body.
 func TestRefusalWaitsForNoBody(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{BodyTimeout: time.Hour, Queue: 1},
 		Keys: keys(t, "sk-right-one")}})

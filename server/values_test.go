@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestManyValues: a body as large as is read, full of the smallest values there are, is refused for its values, and takes no more memory than a few
-// times its own size. One that has as many as are allowed is read.
+// TestManyValues: a body as large as is read, full of the smallest values there are, is refused for its values, and
+// takes no more memory than a few times its own size. One that has as many as are allowed is read.
 func TestManyValues(t *testing.T) {
 	r := newBare(t, setup{})
 	const size = 8 << 20
@@ -43,7 +43,8 @@ func TestManyValues(t *testing.T) {
 	}
 	most := r.cfg.Limits.Prompts*r.model.Context + spareValues
 	for _, n := range []int{most, most + 1} {
-		body := `{"tokens":[1` + strings.Repeat(",1", n-4) + `]}` // four for the beginning: itself, a brace, a colon, a bracket
+		// Four for the beginning: itself, a brace, a colon, a bracket.
+		body := `{"tokens":[1` + strings.Repeat(",1", n-4) + `]}`
 		if got := countValues([]byte(body)); got != n {
 			t.Fatalf("%d values counted, want %d", got, n)
 		}

@@ -18,7 +18,8 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
-// Who is refused, and in which words: status, type, code and message of what stops a request before its fields are read.
+// Who is refused, and in which words: status, type, code and message of what stops a request before its fields are
+// read.
 func TestRefusalWords(t *testing.T) {
 	r := newBare(t, setup{Config: Config{Keys: keys(t, "sk-right-one"), Hosts: []string{"example.com"},
 		Limits: Limits{Body: 100}}})
@@ -91,8 +92,8 @@ func TestRefusalWords(t *testing.T) {
 	}
 }
 
-// Where the buckets of each time begin and end, in seconds: a tenth of a millisecond for waits and tokens, a millisecond
-// for answers, each with seventeen doublings.
+// Where the buckets of each time begin and end, in seconds: a tenth of a millisecond for waits and tokens, a
+// millisecond for answers, each with seventeen doublings.
 func TestBuckets(t *testing.T) {
 	r := newRig(t, setup{})
 	w := r.metrics.watch(r.model, 1)

@@ -85,7 +85,8 @@ func TestSlicesOfEveryPlace(t *testing.T) {
 	}
 }
 
-// Views without elements have no memory, whatever their place and pitch; the padding of others does not count as theirs.
+// Views without elements have no memory, whatever their place and pitch; the padding of others does not count as
+// theirs.
 func TestElementsOfViews(t *testing.T) {
 	x := counted(3, 4)
 	for _, v := range []Tensor{x.RowRange(1, 1), x.Slice(5, 0, 3), x.Slice(5, 1, 0), x.Columns(1, 3).RowRange(2, 2),

@@ -67,8 +67,8 @@ func TestBeginningReplaces(t *testing.T) {
 	}
 }
 
-// The post-processor that is written: one token before a text, and before each of two; after another processor that adds
-// nothing.
+// The post-processor that is written: one token before a text, and before each of two; after another processor that
+// adds nothing.
 func TestBeginningIsWritten(t *testing.T) {
 	const model = `"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`
 	const template = `{"type":"TemplateProcessing",

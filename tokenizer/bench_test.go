@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// zipfText makes n bytes of text whose words follow Zipf's law, spelled from syllables, so that it caches and merges like
-// English without carrying any.
+// zipfText makes n bytes of text whose words follow Zipf's law, spelled from syllables, so that it caches and merges
+// like English without carrying any.
 func zipfText(n int) string {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	syll := strings.Fields("the an re in er on ti or st al en es ar ing tion con ver com per der men ly un pro ble est ism ous ma ke lo wa")
@@ -50,8 +50,8 @@ func benchText(b *testing.B) string {
 	return zipfText(4 << 20)
 }
 
-// BenchmarkEncode measures one core on text in documents of 4 KB. ANTIPHASE_BENCH_TOKENIZER names a tokenizer.json to use
-// instead of one trained on the spot.
+// BenchmarkEncode measures one core on text in documents of 4 KB. ANTIPHASE_BENCH_TOKENIZER names a tokenizer.json to
+// use instead of one trained on the spot.
 func BenchmarkEncode(b *testing.B) {
 	text := benchText(b)
 	var docs []string

@@ -50,8 +50,8 @@ func TestLossyByAnotherDecoder(t *testing.T) {
 	}
 }
 
-// Many words, of every length around the cache's limits, have the ids of their characters, also when others were encoded
-// in between.
+// Many words, of every length around the cache's limits, have the ids of their characters, also when others were
+// encoded in between.
 func TestCachedWords(t *testing.T) {
 	tok := parsed(t, `{"pre_tokenizer":{"type":"WhitespaceSplit"},"model":{"vocab":{"0":0,"1":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8,"9":9},"merges":[]}}`)
 	var words []string

@@ -41,7 +41,8 @@ func doubling(list string, n int) map[string]any {
 	return map[string]any{"type": "Sequence", list: steps}
 }
 
-// TestHostileFiles: expressions that would run for years and replacements that would fill the memory are refused when they are read.
+// TestHostileFiles: expressions that would run for years and replacements that would fill the memory are refused when
+// they are read.
 func TestHostileFiles(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"nested repetition":     withPart(t, "pre_tokenizer", splitBy(`(a+)+$`)),

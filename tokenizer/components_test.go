@@ -55,8 +55,8 @@ func TestPreTokenizerFields(t *testing.T) {
 			t.Errorf("%s of %q: %q, want %q", c.json, c.text, got, c.want)
 		}
 	}
-	// The patterns with scanners, under every behaviour: all of a text matches, so that nothing is left of it if matches
-	// are removed.
+	// The patterns with scanners, under every behaviour: all of a text matches, so that nothing is left of it if
+	// matches are removed.
 	for _, pattern := range []string{PatternGPT2, PatternLlama3, PatternQwen2} {
 		expr, _ := json.Marshal(pattern)
 		for behavior, want := range map[string][]string{

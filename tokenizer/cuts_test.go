@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// plainBPE is the definition: the whole text is one word, unknown characters are dropped or become unk, and the pair of the lowest
-// rank is merged, the leftmost of equals, until there is none.
+// plainBPE is the definition: the whole text is one word, unknown characters are dropped or become unk, and the pair of
+// the lowest rank is merged, the leftmost of equals, until there is none.
 func plainBPE(vocab map[string]int32, merges [][2]string, unk string, fuse bool, text string) (ids []int32) {
 	var list []string
 	for len(text) > 0 {
@@ -88,8 +88,9 @@ func TestFieldsThatSayNothing(t *testing.T) {
 	}
 }
 
-// Texts without a pre-tokenizer are cut into words where no merge can reach across: every text of up to four of these characters,
-// known and unknown ones and bytes that are none, has the ids of the definition, whatever the merges reach across.
+// Texts without a pre-tokenizer are cut into words where no merge can reach across: every text of up to four of these
+// characters, known and unknown ones and bytes that are none, has the ids of the definition, whatever the merges reach
+// across.
 func TestCutsChangeNothing(t *testing.T) {
 	chars := []string{"a", "b", " ", "▁", "é", "�", "\xff"}
 	texts := []string{""}

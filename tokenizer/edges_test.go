@@ -33,8 +33,8 @@ func TestLongestAddedToken(t *testing.T) {
 	}
 }
 
-// TestStrippedBeginning: Metaspace's scheme "first" marks only text that begins where the whole text begins; what was stripped from the left
-// moves the beginning away.
+// TestStrippedBeginning: Metaspace's scheme "first" marks only text that begins where the whole text begins; what was
+// stripped from the left moves the beginning away.
 func TestStrippedBeginning(t *testing.T) {
 	tok := parsed(t, `{"normalizer":{"type":"Strip","strip_left":true,"strip_right":false},
 		"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true},
@@ -46,7 +46,8 @@ func TestStrippedBeginning(t *testing.T) {
 	}
 }
 
-// TestFallbackIsWhole: a character falls back to bytes only where the vocabulary has all of them; no id is ever negative.
+// TestFallbackIsWhole: a character falls back to bytes only where the vocabulary has all of them; no id is ever
+// negative.
 func TestFallbackIsWhole(t *testing.T) {
 	const model = `"model":{"type":"BPE","byte_fallback":true,UNK"vocab":{"a":0,"<0xC3>":1,"<0xA9>":2,"<unk>":3},"merges":[]}}`
 	for unk, want := range map[string][]int32{"": {0, 1, 2, 0}, `"unk_token":"<unk>",`: {0, 1, 2, 3, 0}} {

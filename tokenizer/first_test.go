@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestFirstPiece: of the pieces of a text only the one that begins where the text begins counts as its beginning, whatever
-// cuts it. Metaspace's prepend_scheme "first" then puts its mark before that piece alone, as Hugging Face's does.
+// TestFirstPiece: of the pieces of a text only the one that begins where the text begins counts as its beginning,
+// whatever cuts it. Metaspace's prepend_scheme "first" then puts its mark before that piece alone, as Hugging Face's
+// does.
 func TestFirstPiece(t *testing.T) {
 	dash := func(r rune) bool { return r == '-' }
 	for name, pre := range map[string]preTokenizer{

@@ -19,7 +19,8 @@ const tinyJSON = `{"version":"1.0","truncation":null,"padding":null,
 "model":{"type":"BPE","dropout":null,"unk_token":"<unk>","continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":true,
 "byte_fallback":true,"ignore_merges":false,"vocab":{"<unk>":0,"a":1,"b":2,"▁":3,"ab":4,"<0x0A>":5,"aba":6},"merges":["a b",["ab","a"]]}}`
 
-// FuzzParse: any bytes give a tokenizer or an error, never a panic; a tokenizer survives its own file and encodes anything.
+// FuzzParse: any bytes give a tokenizer or an error, never a panic; a tokenizer survives its own file and encodes
+// anything.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(tinyJSON))
 	f.Add([]byte(`{}`))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// With ignore_merges a word that is a token is that token, whatever is inside it: also a space, at which other words may be
-// cut before they are merged. Without it only merges make it.
+// With ignore_merges a word that is a token is that token, whatever is inside it: also a space, at which other words
+// may be cut before they are merged. Without it only merges make it.
 func TestIgnoreMergesAcrossSpaces(t *testing.T) {
 	for _, space := range []string{" ", "▁"} {
 		for _, c := range []struct {

@@ -8,7 +8,8 @@ import (
 	"antiphase/internal/quota"
 )
 
-// TestParseMemory: no tokenizer.json makes the parser, or the encoding of a short text, take much more than its own length.
+// TestParseMemory: no tokenizer.json makes the parser, or the encoding of a short text, take much more than its own
+// length.
 func TestParseMemory(t *testing.T) {
 	replace := `{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`
 	files := map[string]string{

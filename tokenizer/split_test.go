@@ -17,8 +17,8 @@ func pieces(pre preTokenizer, text string) (out []string, firsts []bool) {
 	return out, firsts
 }
 
-// Every behaviour of Split, inverted or not, as Hugging Face documents it: on random texts against a plain loop. A match
-// joins its neighbour unless that is a match itself; contiguous ones are joined.
+// Every behaviour of Split, inverted or not, as Hugging Face documents it: on random texts against a plain loop. A
+// match joins its neighbour unless that is a match itself; contiguous ones are joined.
 func TestSplitByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(2, 8))
 	for range 3000 {

@@ -58,7 +58,8 @@ func TestEncodeOptions(t *testing.T) {
 	}
 }
 
-// TestOrdinaryIgnoresMerges: with ignore_merges a word that spells a special token of the model's vocabulary is still text.
+// TestOrdinaryIgnoresMerges: with ignore_merges a word that spells a special token of the model's vocabulary is still
+// text.
 func TestOrdinaryIgnoresMerges(t *testing.T) {
 	tok, err := Parse([]byte(`{"added_tokens":[{"id":3,"content":"ab","special":true}],"pre_tokenizer":{"type":"WhitespaceSplit"},
 		"model":{"type":"BPE","ignore_merges":true,"vocab":{"a":0,"b":1,"ba":2,"ab":3},"merges":[]}}`))
@@ -120,8 +121,8 @@ func TestStreamIsPrompt(t *testing.T) {
 	}
 }
 
-// TestLongWords: the heap and the scan of ranks agree, on either side of the limit between them, and so do whole words and
-// words cut at safe places.
+// TestLongWords: the heap and the scan of ranks agree, on either side of the limit between them, and so do whole words
+// and words cut at safe places.
 func TestLongWords(t *testing.T) {
 	tok := train(t, sampleDocs(100), TrainOptions{Vocab: 400})
 	rnd := rand.New(rand.NewPCG(7, 8))
@@ -176,8 +177,8 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// Known words take no memory. Two words of the text may fall on one slot of the cache, about once in thirty seeds, and then
-// evict each other: another tokenizer has another seed.
+// Known words take no memory. Two words of the text may fall on one slot of the cache, about once in thirty seeds, and
+// then evict each other: another tokenizer has another seed.
 func TestAppendAllocs(t *testing.T) {
 	text := strings.Repeat("Hello there, it's the 3rd time. ", 20)
 	least := math.Inf(1)

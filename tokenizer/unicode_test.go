@@ -9,8 +9,8 @@ import (
 )
 
 // TestUnicodeCounts compares how many characters have each property with the numbers that Hugging Face tokenizers 0.23
-// gives, and the sum of their numbers, so that no two errors cancel out. It fails when Go's Unicode tables move to another
-// version: the ranges in unicode.go must then be made again.
+// gives, and the sum of their numbers, so that no two errors cancel out. It fails when Go's Unicode tables move to
+// another version: the ranges in unicode.go must then be made again.
 func TestUnicodeCounts(t *testing.T) {
 	changes := func(f func(string) string) func(rune) bool {
 		return func(r rune) bool { s := string(r); return f(s) != s }

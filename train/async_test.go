@@ -47,8 +47,8 @@ func TestSaveGoesOnBeside(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong while a checkpoint is written beside training, at any of its operations: what was committed stays, the
-// process ends with the error or continues, and the next run resumes to the same bytes.
+// Whatever goes wrong while a checkpoint is written beside training, at any of its operations: what was committed
+// stays, the process ends with the error or continues, and the next run resumes to the same bytes.
 func TestSaveFaults(t *testing.T) {
 	r := nano(t, "diff", "train.steps=8", "train.save_every=2", "train.keep_last=9")
 	whole := t.TempDir()

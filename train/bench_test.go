@@ -10,8 +10,8 @@ import (
 	"antiphase/recipe"
 )
 
-// BenchmarkStepOnText takes steps on rows of real text and on one batch of random ids, in turns, and reports the second's time over the first's:
-// what is left of the bare step's speed with a loader before it.
+// BenchmarkStepOnText takes steps on rows of real text and on one batch of random ids, in turns, and reports the
+// second's time over the first's: what is left of the bare step's speed with a loader before it.
 func BenchmarkStepOnText(b *testing.B) {
 	r, err := recipe.Tiny("transformer")
 	if err != nil {

@@ -59,8 +59,8 @@ func newestState(t *testing.T, dir string) *State {
 	return s
 }
 
-// With --force a change of the data is applied, alone or among changes of other sections: the run continues with the new
-// set, and resumes on it without force.
+// With --force a change of the data is applied, alone or among changes of other sections: the run continues with the
+// new set, and resumes on it without force.
 func TestForceAppliesData(t *testing.T) {
 	for _, set := range [][]string{{"data.sources=synthetic:docs=50,seed=7"}, {"data.held_out=0.4", "train.batch=4"},
 		{"name=other", "optim.lr=0.001", "data.max_tokens=3000", "train.log_every=2"}} {

@@ -17,8 +17,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// slow is a device on which every forward pass takes ten milliseconds of a clock that a test owns, and a copy of many numbers to the
-// host a second.
+// slow is a device on which every forward pass takes ten milliseconds of a clock that a test owns, and a copy of many
+// numbers to the host a second.
 type slow struct {
 	*cpu.Device
 	time *time.Time
@@ -38,8 +38,9 @@ func (d slow) Read(dst []byte, src tensor.Tensor) {
 
 var _ device.Device = slow{}
 
-// Steps that are followed by evaluation and saving have the same speed as their neighbours; what these took is in fields of
-// its own, probes included, and is not in the estimate of the time left. Saving is the copy to the host: files are written while training continues.
+// Steps that are followed by evaluation and saving have the same speed as their neighbours; what these took is in
+// fields of its own, probes included, and is not in the estimate of the time left. Saving is the copy to the host:
+// files are written while training continues.
 func TestStepTimesAreOfTheStep(t *testing.T) {
 	r := nano(t, "diff", "train.steps=40", "train.eval_every=10", "train.save_every=10", "data.held_out=0.2")
 	opt := options(t, t.TempDir())
@@ -86,7 +87,8 @@ func TestStepTimesAreOfTheStep(t *testing.T) {
 	}
 }
 
-// A peak is measured once and kept: a second call gives the same number, another precision its own, a damaged file is replaced.
+// A peak is measured once and kept: a second call gives the same number, another precision its own, a damaged file is
+// replaced.
 func TestPeakIsKept(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv(homeEnv, home)
@@ -112,7 +114,8 @@ func TestPeakIsKept(t *testing.T) {
 	}
 }
 
-// SaveAfter renews a checkpoint by its age, and less often where saving takes long: here 10 ms a step and seconds a save.
+// SaveAfter renews a checkpoint by its age, and less often where saving takes long: here 10 ms a step and seconds a
+// save.
 func TestSaveAfter(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration

@@ -24,7 +24,8 @@ func on(t *testing.T, dir string, p cpu.Precision) (opt Options, lines *strings.
 	return Options{Dir: dir, Device: d, Say: func(f string, args ...any) { fmt.Fprintf(lines, f+"\n", args...) }}, lines
 }
 
-// A resume with another precision or other kernels is refused, names both, and continues when asked to; the state then tells.
+// A resume with another precision or other kernels is refused, names both, and continues when asked to; the state then
+// tells.
 func TestResumeElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	r := nano(t, "diff", "train.steps=9")

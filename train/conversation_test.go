@@ -25,8 +25,8 @@ func plainly(dir, text string) string {
 	return regexp.MustCompile(`cpu, (\w+), \w+ \w+`).ReplaceAllString(text, "cpu, $1, KERNELS")
 }
 
-// Everything that a run says over its life, in order and to the word: stopped, continued with changes, without its token
-// set, after damage, elsewhere, forced and finished.
+// Everything that a run says over its life, in order and to the word: stopped, continued with changes, without its
+// token set, after damage, elsewhere, forced and finished.
 func TestWhatARunSays(t *testing.T) {
 	dir := t.TempDir()
 	opt, lines := on(t, dir, cpu.FP32)

@@ -27,7 +27,8 @@ func apart(a, b []Row) (mean float64) {
 	return mean
 }
 
-// TestCurve: in bf16 on a GPU every architecture learns along the curve of fp32 on the CPU, far closer than another seed's lies.
+// TestCurve: in bf16 on a GPU every architecture learns along the curve of fp32 on the CPU, far closer than another
+// seed's lies.
 func TestCurve(t *testing.T) {
 	gpu, host := cudatest.Open(t), cpu.New(cpu.Options{})
 	defer host.Close()
@@ -43,7 +44,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// TestResumeOnGPU: a run on a GPU, stopped and resumed, ends with the bytes of an unbroken one: graphs do not outlive their run.
+// TestResumeOnGPU: a run on a GPU, stopped and resumed, ends with the bytes of an unbroken one: graphs do not outlive
+// their run.
 func TestResumeOnGPU(t *testing.T) {
 	gpu := cudatest.Open(t)
 	for _, a := range layer.Archs() {

@@ -23,10 +23,12 @@ import (
 // effects has a value for every key of a recipe that decides what is learnt, and "" for those that must not: a new key
 // needs an entry.
 var effects = map[string]string{
-	"name": "", "tokenizer.path": "", "tokenizer.vocab": "", "tokenizer.docs": "", "tokenizer.pattern": "", // see retrain_test.go
+	// For the tokenizer see retrain_test.go.
+	"name": "", "tokenizer.path": "", "tokenizer.vocab": "", "tokenizer.docs": "", "tokenizer.pattern": "",
 	"train.from": "", "train.log_every": "", "train.eval_every": "", "train.eval_batches": "", "train.save_every": "",
 	"train.keep_last": "", "train.strict_save": "", "train.recompute": "", "train.micro_batch": "",
-	"model.lambda_form": "", "model.pairing": "", "model.rope_scaling": "", // not of this architecture, or only for long contexts
+	// Not of this architecture, or only for long contexts.
+	"model.lambda_form": "", "model.pairing": "", "model.rope_scaling": "",
 
 	"model.arch": "diff2", "model.vocab": "300", "model.context": "", "model.layers": "1", "model.dim": "16",
 	"model.heads":    "4",

@@ -14,8 +14,9 @@ import (
 	"antiphase/tokenizer"
 )
 
-// meanLoss is the held-out loss by the words of its contract: the mean over every token that has a target, of the first batches
-// of a split in the order of seed 0, documents kept apart where the recipe says so. skipped counts tokens without a target.
+// meanLoss is the held-out loss by the words of its contract: the mean over every token that has a target, of the first
+// batches of a split in the order of seed 0, documents kept apart where the recipe says so. skipped counts tokens
+// without a target.
 func meanLoss(t *testing.T, m *model.Model, sp *data.Split, r recipe.Recipe) (mean float64, skipped int) {
 	t.Helper()
 	b, T := r.Train.MicroBatch, r.Train.SeqLen

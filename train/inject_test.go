@@ -23,8 +23,8 @@ import (
 	"antiphase/recipe"
 )
 
-// job is a small run from nothing to an exported model: tokenizer, token set, six steps with checkpoints, metrics, export. Done again
-// in the same folder it continues where it stopped.
+// job is a small run from nothing to an exported model: tokenizer, token set, six steps with checkpoints, metrics,
+// export. Done again in the same folder it continues where it stopped.
 type job struct {
 	recipe recipe.Recipe
 	opt    Options // but for the file system
@@ -71,8 +71,8 @@ func (j *job) do(fsys vfs.FS) error {
 	return e.Write(j.out, true)
 }
 
-// result is all that the job leaves, by path, without what differs from call to call: times in metrics, the lock. Nothing else may lie
-// there but what a resume has set aside.
+// result is all that the job leaves, by path, without what differs from call to call: times in metrics, the lock.
+// Nothing else may lie there but what a resume has set aside.
 func (j *job) result(m *vfstest.Mem) map[string][]byte {
 	out := m.Files(filepath.Dir(j.opt.Dir))
 	for name, b := range out {
@@ -162,8 +162,8 @@ type left struct {
 	kind *int // of injection's counts
 }
 
-// crashes does the job once and takes, before each operation and at the end, what a crash there may leave: what was synced alone,
-// all that was written, and mixed of the two in any order. Each file system is kept once.
+// crashes does the job once and takes, before each operation and at the end, what a crash there may leave: what was
+// synced alone, all that was written, and mixed of the two in any order. Each file system is kept once.
 func (x *injection) crashes(t *testing.T, mixed int) (list []left) {
 	m := x.mem(t)
 	seen := map[[32]byte]bool{}
@@ -192,9 +192,10 @@ func (x *injection) crashes(t *testing.T, mixed int) (list []left) {
 	return list
 }
 
-// TestFaultsOfAWholeRun fails, and crashes at, every file operation of a job. Whatever is left, the same call ends with the same bytes.
-// The short form takes every operation of each kind and place a few times; ANTIPHASE_TEST_LONG=1 all of them, and mixed crashes. The
-// lock, which is the kernel's, and the cache with the machine's peak, which lies elsewhere, are not among them; sources are made up.
+// TestFaultsOfAWholeRun fails, and crashes at, every file operation of a job. Whatever is left, the same call ends with
+// the same bytes. The short form takes every operation of each kind and place a few times; ANTIPHASE_TEST_LONG=1 all of
+// them, and mixed crashes. The lock, which is the kernel's, and the cache with the machine's peak, which lies
+// elsewhere, are not among them; sources are made up.
 func TestFaultsOfAWholeRun(t *testing.T) {
 	x := &injection{job: newJob(t)}
 	m := x.mem(t)

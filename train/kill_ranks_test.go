@@ -108,8 +108,8 @@ func startStage(t *testing.T, dir string, stage int) *exec.Cmd {
 	return cmd
 }
 
-// kill -9 of a random rank at random moments of a run that goes from one rank to four, three and one again: every restart continues, and
-// the weights are those of a run that was not broken.
+// kill -9 of a random rank at random moments of a run that goes from one rank to four, three and one again: every
+// restart continues, and the weights are those of a run that was not broken.
 func TestKillRanks(t *testing.T) {
 	if _, err := exec.LookPath("mpirun.openmpi"); err != nil {
 		t.Skip("Open MPI is not installed (Debian: openmpi-bin)")
@@ -158,8 +158,8 @@ func TestKillRanks(t *testing.T) {
 	sameFiles(t, got, want)
 }
 
-// ended waits for mpirun. Open MPI 4.1.4's can wait forever for a rank that died inside MPI_Init, when all of them are gone: then it is
-// killed too. Ranks that are still there after three minutes are a fault.
+// ended waits for mpirun. Open MPI 4.1.4's can wait forever for a rank that died inside MPI_Init, when all of them are
+// gone: then it is killed too. Ranks that are still there after three minutes are a fault.
 func ended(t *testing.T, cmd *exec.Cmd, done <-chan error, dir string, n int) error {
 	t.Helper()
 	for range 1800 {
@@ -203,8 +203,8 @@ func alive(dir string, n int) (count int) {
 	return count
 }
 
-// killOne waits a random moment, and no longer than steps more are saved, so that the stage does not end before its share of kills, and
-// kills one of n ranks; it gives 1 where there was one to kill.
+// killOne waits a random moment, and no longer than steps more are saved, so that the stage does not end before its
+// share of kills, and kills one of n ranks; it gives 1 where there was one to kill.
 func killOne(t *testing.T, g *rand.Rand, dir string, n, steps int, hit map[int]int) int {
 	t.Helper()
 	begun := stepsOf(t, dir)

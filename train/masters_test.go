@@ -22,8 +22,9 @@ func (crowd) ReduceScatter(_, _ tensor.Tensor) error { return nil }
 func (crowd) AllGather(_, _ tensor.Tensor) error     { return nil }
 func (crowd) Broadcast(_ tensor.Tensor, _ int) error { return nil }
 
-// Ranks that share moments share the masters of rounded weights too, and lose nothing of them: one process, then several, then one
-// again end with the bytes that they end with where every rank has all masters. Without clipping no order of sums can show.
+// Ranks that share moments share the masters of rounded weights too, and lose nothing of them: one process, then
+// several, then one again end with the bytes that they end with where every rank has all masters. Without clipping no
+// order of sums can show.
 func TestShardedMasters(t *testing.T) {
 	for _, c := range []struct {
 		precision cpu.Precision

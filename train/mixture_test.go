@@ -87,7 +87,8 @@ func TestManyEpochs(t *testing.T) {
 	mustRun(t, nano(t, "diff", "train.steps=2", set), options(t, t.TempDir()))
 }
 
-// A run whose token set is lost and whose sources have changed goes on with --force, which reports that rows begin again.
+// A run whose token set is lost and whose sources have changed goes on with --force, which reports that rows begin
+// again.
 func TestChangedFilesForced(t *testing.T) {
 	dir, text := t.TempDir(), filepath.Join(t.TempDir(), "a.txt")
 	put := func(s string) {

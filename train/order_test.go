@@ -15,7 +15,8 @@ import (
 	"antiphase/checkpoint"
 )
 
-// agedRun takes a stopped run of stream order back to the form that it had before there was a choice: no order in its recipes.
+// agedRun takes a stopped run of stream order back to the form that it had before there was a choice: no order in its
+// recipes.
 func agedRun(t *testing.T, dir string, step int64) {
 	t.Helper()
 	age := func(recipe []byte) []byte {
@@ -70,8 +71,8 @@ func agedRun(t *testing.T, dir string, step int64) {
 	}
 }
 
-// The folder of a run that began before rows could be taken at random continues as it began, with the command that made it and with its own
-// recipe, to the bytes of an unbroken stream.
+// The folder of a run that began before rows could be taken at random continues as it began, with the command that made
+// it and with its own recipe, to the bytes of an unbroken stream.
 func TestOldRunsResumeAsTheyBegan(t *testing.T) {
 	base := []string{"train.steps=9", "train.save_every=0", "data.sources=synthetic:docs=6,len=128"}
 	stream := nano(t, "diff", append(base, "data.order=stream", "data.held_out_by=documents", "data.held_out=0.2")...)
@@ -99,7 +100,8 @@ func TestOldRunsResumeAsTheyBegan(t *testing.T) {
 			t.Fatalf("resumed from %d", res.Resumed)
 		}
 		sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000009")), want)
-		if told := strings.Contains(said.String(), "this run began with data.order=stream"); told == byFile { // its own recipe has it
+		// Its own recipe has it.
+		if told := strings.Contains(said.String(), "this run began with data.order=stream"); told == byFile {
 			t.Errorf("by the run's own recipe %v: said %s", byFile, said.String())
 		}
 	}

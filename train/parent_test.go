@@ -9,7 +9,8 @@ import (
 	"antiphase/internal/safetensors"
 )
 
-// A run that begins with another model remembers which, in every checkpoint, also after a resume that no longer asks for it.
+// A run that begins with another model remembers which, in every checkpoint, also after a resume that no longer asks
+// for it.
 func TestParentIsRemembered(t *testing.T) {
 	parent := options(t, t.TempDir())
 	r := nano(t, "diff", "train.steps=3")

@@ -347,8 +347,8 @@ func TestRanksRefuse(t *testing.T) {
 	}
 }
 
-// Ranks that follow take the token set that a recipe names, as rank 0 does, with a tokenizer by name or the set's own: at
-// the beginning and after a stop.
+// Ranks that follow take the token set that a recipe names, as rank 0 does, with a tokenizer by name or the set's own:
+// at the beginning and after a stop.
 func TestRanksTakeBuiltSet(t *testing.T) {
 	made := nano(t, "diff")
 	set := filepath.Join(t.TempDir(), "set")

@@ -144,8 +144,8 @@ func TestRanksSaveTogether(t *testing.T) {
 	}
 }
 
-// A checkpoint has one file of each kind if one rank holds everything, and else one of every rank that holds a part; ranks
-// that only repeat others' parts write none.
+// A checkpoint has one file of each kind if one rank holds everything, and else one of every rank that holds a part;
+// ranks that only repeat others' parts write none.
 func TestFilesOfEveryLayout(t *testing.T) {
 	r := nano(t, "diff", "train.batch=12", "train.micro_batch=2", "train.steps=1", "train.eval_batches=0")
 	for l, parts := range map[ranked]int{{2, 1, false}: 1, {3, 1, false}: 1, {3, 1, true}: 3, {2, 2, false}: 2,

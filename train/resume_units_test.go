@@ -12,8 +12,8 @@ import (
 	"antiphase/device/cpu"
 )
 
-// Going on elsewhere: refused where bits would differ, unless it was asked for; allowed before the first step, after the
-// last, and for a state that does not say. What computes is noted once, with its first step.
+// Going on elsewhere: refused where bits would differ, unless it was asked for; allowed before the first step, after
+// the last, and for a state that does not say. What computes is noted once, with its first step.
 func TestElsewhere(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 1, Precision: cpu.FP32})
 	defer d.Close()
@@ -115,7 +115,8 @@ type gpu struct{ device.Device }
 
 func (gpu) Identity() device.Identity { return device.Identity{Device: "gpu", Precision: "fp32"} }
 
-// A checkpoint is written beside training where the device leaves the host free, and waited for elsewhere and where it is the last.
+// A checkpoint is written beside training where the device leaves the host free, and waited for elsewhere and where it
+// is the last.
 func TestSavesBeside(t *testing.T) {
 	for _, x := range []struct{ gpu, beside, must, flies bool }{
 		{false, false, false, false}, {false, true, false, true}, {true, false, false, true}, {true, true, false, true},

@@ -11,8 +11,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// A run's tokenizer is trained again when any of its inputs changed, each by itself, and used again when none did or only
-// what it does not depend on.
+// A run's tokenizer is trained again when any of its inputs changed, each by itself, and used again when none did or
+// only what it does not depend on.
 func TestTokenizerFollowsItsInputs(t *testing.T) {
 	for name, c := range map[string]struct {
 		set   string // a change of the recipe; %s is the folder

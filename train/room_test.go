@@ -11,8 +11,8 @@ import (
 	"antiphase/internal/vfs/vfstest"
 )
 
-// The room that is asked for is that of the checkpoints that exist at the same time: what the disk holds at its fullest,
-// partial and doomed ones included, whether saves are written next to training or not.
+// The room that is asked for is that of the checkpoints that exist at the same time: what the disk holds at its
+// fullest, partial and doomed ones included, whether saves are written next to training or not.
 func TestRoomIsThePeak(t *testing.T) {
 	for _, c := range []struct {
 		steps, every, keep string

@@ -33,8 +33,8 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// Data that is too little to hold anything out is trained on with a warning, unless nothing was to be held out; where the
-// held-out text will be judged it is refused.
+// Data that is too little to hold anything out is trained on with a warning, unless nothing was to be held out; where
+// the held-out text will be judged it is refused.
 func TestTooLittleToHoldOut(t *testing.T) {
 	small := file(t, "small.txt", strings.Repeat("a few words. ", 20))
 	for _, x := range []struct {

@@ -49,7 +49,7 @@ func TestTensorRanksEqualOne(t *testing.T) {
 	}
 	for _, a := range layer.Archs() {
 		base := []string{"train.batch=4", "train.seq_len=8", fmt.Sprint("train.steps=", steps), "train.save_every=0",
-			"train.eval_every=10", "train.eval_batches=3", "model.kv_heads=2"} // two groups: every architecture can be split
+			"train.eval_every=10", "train.eval_batches=3", "model.kv_heads=2"} // two groups: any architecture splits
 		want := single(t, nano(t, a.Name, append(base, "train.micro_batch=4")...), t.TempDir())
 		for _, l := range []ranked{{2, 2, false}, {4, 2, false}, {4, 2, true}} {
 			for _, micro := range []int{4, 1} {
@@ -65,8 +65,8 @@ func TestTensorRanksEqualOne(t *testing.T) {
 	}
 }
 
-// sameCurve compares losses and norms; the held-out loss too where the micro-batches are the same, and λ where the rows of the
-// last one are.
+// sameCurve compares losses and norms; the held-out loss too where the micro-batches are the same, and λ where the rows
+// of the last one are.
 func sameCurve(t *testing.T, name string, got, want []Row, valid, lambda bool) {
 	t.Helper()
 	worst := 0.0
@@ -136,8 +136,8 @@ func TestTensorRanksEnd(t *testing.T) {
 	}
 }
 
-// Sharing the moments does not show at bf16 either, where a device keeps weights packed from step to step: what other ranks
-// have updated must be packed again. The norm is summed in another order.
+// Sharing the moments does not show at bf16 either, where a device keeps weights packed from step to step: what other
+// ranks have updated must be packed again. The norm is summed in another order.
 func TestShardedBF16EqualsData(t *testing.T) {
 	r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=12", "train.save_every=0")
 	var curves [2][]Row

@@ -91,8 +91,8 @@ func TestOneRankCannotSave(t *testing.T) {
 	}
 }
 
-// A set that its builder hands over is taken as it is: its own tokenizer, whatever the recipe names, and sources that are
-// not there are not missed. A set that the recipe names must have the recipe's tokenizer.
+// A set that its builder hands over is taken as it is: its own tokenizer, whatever the recipe names, and sources that
+// are not there are not missed. A set that the recipe names must have the recipe's tokenizer.
 func TestSetOfABuilder(t *testing.T) {
 	made := nano(t, "diff")
 	set := filepath.Join(t.TempDir(), "set")

@@ -51,7 +51,7 @@ type Options struct {
 	Ranks Ranks // processes that train this run together; nil for a single one
 	Shard bool  // ranks hold parts of the optimiser's moments instead of all of them (ZeRO-1)
 
-	Tensor int // consecutive ranks that hold one model together, each with its heads, columns and classes; 0 and 1: none do
+	Tensor int // consecutive ranks that hold a model together, each with its heads, columns and classes; 0 and 1: none
 
 	Begin *Begin // the model to start from, used if there is no checkpoint; nil draws the weights
 

@@ -17,8 +17,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Stop after every step, and before the first, and resume: the last checkpoint is the same to the byte, for every architecture, across epochs
-// and with micro-batches.
+// Stop after every step, and before the first, and resume: the last checkpoint is the same to the byte, for every
+// architecture, across epochs and with micro-batches.
 func TestResumeIsExact(t *testing.T) {
 	const steps = 21
 	for _, a := range layer.Archs() {

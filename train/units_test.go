@@ -356,7 +356,7 @@ func TestRoomByStep(t *testing.T) {
 		free        int64
 		good        bool
 	}{
-		{"4", "1", size - 1, false}, {"4", "2", size - 1, false}, // two are there, and one more is written whatever is kept
+		{"4", "1", size - 1, false}, {"4", "2", size - 1, false}, // two are there; one more is written whatever is kept
 		{"5", "3", 2*size - 1, false}, {"5", "2", size - 1, false}, {"4", "2", size, true},
 	} {
 		opt.fs = small{free: x.free}

@@ -76,7 +76,8 @@ func TestWarningsSayTheMedian(t *testing.T) {
 	}
 }
 
-// A run whose learning rate explodes for a moment warns, counts it in every row from there, and still knows after a resume.
+// A run whose learning rate explodes for a moment warns, counts it in every row from there, and still knows after a
+// resume.
 func TestWarningsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	r := nano(t, "diff", "train.steps=40", "optim.lr=0.3", "optim.clip=0", "optim.warmup=30", "train.batch=1",

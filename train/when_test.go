@@ -14,8 +14,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// TestWhen: which steps evaluate, save, probe and measure gradients by kind, for several settings of each, and what every
-// row says of its step: rate, tokens, running mean of the loss.
+// TestWhen: which steps evaluate, save, probe and measure gradients by kind, for several settings of each, and what
+// every row says of its step: rate, tokens, running mean of the loss.
 func TestWhen(t *testing.T) {
 	for _, x := range []struct{ steps, eval, batches, save, log, probe, asked, stop int }{
 		{5, 2, 2, 3, 2, 3, 0, 0}, {4, 3, 0, 2, 9, 4, 0, 0}, {5, 0, 2, 0, 2, 0, 3, 0}, {5, 4, 2, 4, 2, 4, 0, 3},

@@ -15,8 +15,8 @@ import (
 	"antiphase/recipe"
 )
 
-// topics are long texts, each with a vocabulary of its own in a common grammar, as books are. Text i is n sentences; the seed draws
-// the sentences, not the vocabularies.
+// topics are long texts, each with a vocabulary of its own in a common grammar, as books are. Text i is n sentences;
+// the seed draws the sentences, not the vocabularies.
 func topics(books, n int, seed uint64) []string {
 	out := make([]string, books)
 	for i := range out {
@@ -103,8 +103,8 @@ func lossOn(t *testing.T, r recipe.Recipe, file, valid string, batches int) floa
 	return loss
 }
 
-// Whole long documents and the same ones cut up are learnt equally well where a batch is a random sample. In a stream a step sees one
-// or two topics only, and what it learns of one is overwritten by the next.
+// Whole long documents and the same ones cut up are learnt equally well where a batch is a random sample. In a stream a
+// step sees one or two topics only, and what it learns of one is overwritten by the next.
 func TestWholeDocumentsLearnAsWell(t *testing.T) {
 	dir := t.TempDir()
 	whole, cut, valid := filepath.Join(dir, "whole.jsonl"), filepath.Join(dir, "cut.jsonl"),

@@ -45,8 +45,8 @@ func says(t *testing.T, p *browser.Page, module string, cases [][2]string) {
 	}
 }
 
-// Numbers and tokens as the page writes them, the spans of examples, and the state in a link: what cannot be right is left
-// as usual.
+// Numbers and tokens as the page writes them, the spans of examples, and the state in a link: what cannot be right is
+// left as usual.
 func wordsAndLinks(t *testing.T, p *browser.Page) {
 	t.Helper()
 	says(t, p, "dom.js", [][2]string{
@@ -76,7 +76,8 @@ func wordsAndLinks(t *testing.T, p *browser.Page) {
 		{`["", "#?scope=all&x=0", "#?second=shuffled&scope=all"].map(h => m.interventions(m.fromHash(h), true))`,
 			`[[],[{"lambda":0}],[{"second":"shuffled"}]]`},
 	})
-	list := lab.Interventions(model.Config{Arch: "diff", Layers: 2, Heads: 2}, true) // names as attend writes them into a file
+	// Names as attend writes them into a file.
+	list := lab.Interventions(model.Config{Arch: "diff", Layers: 2, Heads: 2}, true)
 	for i, v := range append(list, layer.Intervention{Layers: []int{0, 2}, Heads: []int{1, 3}, Knockout: true,
 		Second: layer.SecondShuffled}) {
 		b, err := json.Marshal(v)
@@ -91,8 +92,8 @@ func wordsAndLinks(t *testing.T, p *browser.Page) {
 	}
 }
 
-// Maps by hand: differences at any λ, rows of tokens, tiles, finer replies, shares of a span and what cancels; and what is
-// asked of a server so that its limits hold.
+// Maps by hand: differences at any λ, rows of tokens, tiles, finer replies, shares of a span and what cancels; and what
+// is asked of a server so that its limits hold.
 func mapsOfThePage(t *testing.T, p *browser.Page) {
 	t.Helper()
 	f := func(x ...float32) string {
@@ -141,9 +142,11 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 	plan := func(cells, entries string, T int) string {
 		return fmt.Sprintf(`m.plan(`+meta+`, %d, 1)`, cells, entries, T)
 	}
-	says(t, p, "source.js", [][2]string{ // ten tokens of six heads: 6·(2·55 + 10) numbers and 8 next tokens of each with their probabilities
+	says(t, p, "source.js", [][2]string{
+		// Ten tokens of six heads: 6·(2·55 + 10) numbers and 8 next tokens of each with their probabilities.
 		{plan("880", "1200", 10), `{"whole":true,"query":{"size":256,"next":[0,1,2,3,4,5,6,7,8,9],"topk":8}}`},
-		{plan("879", "1200", 10), `{"whole":false,"query":{"size":7,"next":[9],"topk":8}}`}, // 6·(7·8 + 10) is less than half of it, 6·(8·9 + 10) is more
+		// 6·(7·8 + 10) is less than half of it, 6·(8·9 + 10) is more.
+		{plan("879", "1200", 10), `{"whole":false,"query":{"size":7,"next":[9],"topk":8}}`},
 		{plan("880", "1199", 10), `{"whole":false,"query":{"size":7,"next":[9],"topk":8,"layers":[1]}}`},
 		{plan("1e9", "1e9", 256) + `.whole`, `true`},
 		{plan("1e9", "1e9", 257), `{"whole":false,"query":{"size":64,"next":[256],"topk":8}}`},

@@ -61,7 +61,8 @@ func TestRunsInBrowser(t *testing.T) {
 		`/step 150 of 400/.test(document.querySelector("#runs-list").textContent) && document.querySelectorAll("#runs-list li").length === 3`,
 	)
 	const read = `/step \d+: first [\d.]+ · second [\d.]+/.test(document.querySelector(".chart-read").textContent)`
-	for i := 0; i < 20 && p.Number("+"+read) == 0; i++ { // the new run's line in the list moves the chart from under the pointer
+	// The new run's line in the list moves the chart from under the pointer.
+	for i := 0; i < 20 && p.Number("+"+read) == 0; i++ {
 		p.Hover(".chart", 0.5+0.01*float64(i), 0.5)
 		p.Eval("new Promise(f => setTimeout(f, 250))", nil)
 	}

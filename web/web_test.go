@@ -115,8 +115,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The page as one file runs its own style and script and nothing else: the policy names the hashes of what stands in it.
-// Files have tags of their own, and a stale one is sent again, whole, with the headers that keep other sites out.
+// The page as one file runs its own style and script and nothing else: the policy names the hashes of what stands in
+// it. Files have tags of their own, and a stale one is sent again, whole, with the headers that keep other sites out.
 func TestHashesAndHeaders(t *testing.T) {
 	f := string(File([]byte(`{}`)))
 	for element, directive := range map[string]string{"style": "style-src", "script type=\"module\"": "script-src"} {

@@ -131,7 +131,8 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 		r.Train.Steps = f.steps
 		r.Optim.Warmup = min(r.Optim.Warmup, max(f.steps/20, 1))
 	}
-	if t := r.Train; r.Data.MaxTokens == 0 && !r.Data.Mixed() { // one pass over as much data as the steps need, plus the held-out part
+	// One pass over as much data as the steps need, plus the held-out part.
+	if t := r.Train; r.Data.MaxTokens == 0 && !r.Data.Mixed() {
 		const least = 1 << 20 // something must be held out
 		r.Data.MaxTokens = max(int64(float64(t.Steps*t.Batch*t.SeqLen)*1.05/(1-r.Data.HeldOut)), least)
 	}

@@ -10,8 +10,8 @@ import (
 	"antiphase/internal/kill"
 )
 
-// TestAttackExport kills exports at random moments: the folder is not there, or is whole; in the end it is that of an export that nobody
-// disturbed, and once they are old, nothing of the killed ones is left.
+// TestAttackExport kills exports at random moments: the folder is not there, or is whole; in the end it is that of an
+// export that nobody disturbed, and once they are old, nothing of the killed ones is left.
 func TestAttackExport(t *testing.T) {
 	o := newOrdeal(t)
 	call(t, o.dir, 0, "train", "--size", "nano", "--steps", "2", "--dir", "run", "-q")

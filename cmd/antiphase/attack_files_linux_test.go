@@ -181,7 +181,8 @@ func number(g *rand.Rand, b []byte, text string) []byte {
 	return b
 }
 
-// TestAttackFiles damages files of every kind. Whatever reads them takes what is still right, or reports which file is wrong.
+// TestAttackFiles damages files of every kind. Whatever reads them takes what is still right, or reports which file is
+// wrong.
 func TestAttackFiles(t *testing.T) {
 	o := newOrdeal(t)
 	list := victims(o)

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// begins is how a command line of each verb begins, so that what follows is all that is wrong with it and an accepted one is short.
+// begins is how a command line of each verb begins, so that what follows is all that is wrong with it and an accepted
+// one is short.
 var begins = map[string]string{
 	"ablation":        "ablation --size nano --steps 1 --dir out/ablation",
 	"attend":          "attend -m run -p x --out out/page.html",
@@ -336,7 +337,8 @@ func TestAttackLines(t *testing.T) {
 	o.report("bad command lines", n)
 }
 
-// allowed are failures that are none of the command line's: a machine without what was asked for, or nobody at the other end.
+// allowed are failures that are none of the command line's: a machine without what was asked for, or nobody at the
+// other end.
 func allowed(said string) bool {
 	for _, text := range []string{"is not available", "connection refused", "talk through MPI", "connect",
 		"permission denied", "no such host"} {

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// The tests called Attack repeat attempts from outside: kills, damaged files, bad command lines. They print counts; with
-// ANTIPHASE_TEST_LONG=1 there are as many as an audit makes (200 and 100 kills, 3,000 files, 500 lines), else enough to notice that one of
-// them no longer works.
+// The tests called Attack repeat attempts from outside: kills, damaged files, bad command lines. They print counts;
+// with ANTIPHASE_TEST_LONG=1 there are as many as an audit makes (200 and 100 kills, 3,000 files, 500 lines), else
+// enough to notice that one of them no longer works.
 
 // attempts chooses between the two.
 func attempts(short, long int) int {
@@ -54,7 +54,8 @@ const (
 	mostTime   = 60 * time.Second // on a machine with other work; nothing takes more than a few
 )
 
-// documented are the exit codes that an attempt may end with. 70, a fault of the program itself, is one of them and never right.
+// documented are the exit codes that an attempt may end with. 70, a fault of the program itself, is one of them and
+// never right.
 var documented = []int{0, exitFailed, exitUsage, exitBadInput, exitNoRoom, exitNotFinite}
 
 // try runs one command line. serves means that it may still run after two seconds.

@@ -15,8 +15,8 @@ import (
 // heard is a template that shows every part of a conversation.
 const heard = "{% for m in messages %}<{{ m.role[0] }}:{{ m.content }}>{% endfor %}"
 
-// conversation opens the model of nanoRun, with a context of 64 bytes of one token each, for a conversation by a template,
-// or a continued text without one. Answers may have 10 tokens.
+// conversation opens the model of nanoRun, with a context of 64 bytes of one token each, for a conversation by a
+// template, or a continued text without one. Answers may have 10 tokens.
 func conversation(t *testing.T, template string) (r *repl, notes *bytes.Buffer) {
 	t.Helper()
 	nanoRun(t)
@@ -37,8 +37,8 @@ func conversation(t *testing.T, template string) (r *repl, notes *bytes.Buffer) 
 	return r, notes
 }
 
-// A conversation holds every message and answer in order; when it outgrows the context the oldest question goes, with its
-// answer, and no more than must.
+// A conversation holds every message and answer in order; when it outgrows the context the oldest question goes, with
+// its answer, and no more than must.
 func TestConversationInOrder(t *testing.T) {
 	r, notes := conversation(t, heard)
 	for _, x := range []struct{ says, context, answer string }{
@@ -69,7 +69,8 @@ func TestConversationInOrder(t *testing.T) {
 		t.Errorf("%q, %v", r.l.Tokenizer.Decode(r.s.Tokens(), false), err)
 	}
 	r.f.system = ""
-	for n, kept := range map[int]bool{41: true, 42: false} { // with <u:a><a:> and <u:…> 54 and 55 tokens; 10 are for the answer
+	// With <u:a><a:> and <u:…> 54 and 55 tokens; 10 are for the answer.
+	for n, kept := range map[int]bool{41: true, 42: false} {
 		r.said = []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant"}}
 		if err := r.ask(strings.Repeat("x", n)); err != nil || (len(r.said) == 3) != kept {
 			t.Errorf("%d bytes: %d messages, %v", n, len(r.said), err)
@@ -85,8 +86,8 @@ func TestConversationInOrder(t *testing.T) {
 	}
 }
 
-// Text that is continued keeps its newest tokens, as many as leave room for an answer, after the token that begins every
-// text.
+// Text that is continued keeps its newest tokens, as many as leave room for an answer, after the token that begins
+// every text.
 func TestContinuedText(t *testing.T) {
 	r, notes := conversation(t, "")
 	first := r.l.Manners.First
@@ -95,7 +96,7 @@ func TestContinuedText(t *testing.T) {
 	for turn, x := range []struct {
 		text string
 		gone int // tokens
-	}{{letters, 0}, {letters, 0}, {"0", 0}, {"", 0}, {"!", 1}, {letters, 26}} { // 54 tokens are kept, one of them the first
+	}{{letters, 0}, {letters, 0}, {"0", 0}, {"", 0}, {"!", 1}, {letters, 26}} { // 54 tokens are kept, one is the first
 		notes.Reset()
 		whole += x.text
 		if err := r.ask(x.text); err != nil {
@@ -121,7 +122,8 @@ func TestContinuedText(t *testing.T) {
 	}
 }
 
-// The answer is part of the conversation; /clear begins a new one, a blank line says nothing, the last line needs no end.
+// The answer is part of the conversation; /clear begins a new one, a blank line says nothing, the last line needs no
+// end.
 func TestChatTurns(t *testing.T) {
 	nanoRun(t)
 	if err := os.WriteFile("t.jinja", []byte(heard), 0o644); err != nil {

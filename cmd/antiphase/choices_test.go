@@ -15,7 +15,8 @@ import (
 	"antiphase/recipe"
 )
 
-// Every combination of the flags that choose a device: which are refused, in what words, and what the CPU is opened with.
+// Every combination of the flags that choose a device: which are refused, in what words, and what the CPU is opened
+// with.
 func TestChosenDevice(t *testing.T) {
 	for _, x := range []struct {
 		device, precision, cache string
@@ -66,7 +67,8 @@ func TestChosenDevice(t *testing.T) {
 	}
 }
 
-// Folders that complete a model's name: runs and Hugging Face folders, here, below runs and one deeper, and nothing else.
+// Folders that complete a model's name: runs and Hugging Face folders, here, below runs and one deeper, and nothing
+// else.
 func TestRunFolders(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var want []string

@@ -22,8 +22,8 @@ import (
 	"antiphase/train"
 )
 
-// Every kind of error ends with the code that README gives its class, however deep it is wrapped, and the class that says
-// more wins: work that was saved, numbers that are not finite and a full disk before what the user did.
+// Every kind of error ends with the code that README gives its class, however deep it is wrapped, and the class that
+// says more wins: work that was saved, numbers that are not finite and a full disk before what the user did.
 func TestCodeOfEveryKind(t *testing.T) {
 	for _, x := range []struct {
 		err  error

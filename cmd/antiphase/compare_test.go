@@ -22,8 +22,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// Bad input is refused before any work, with the code that its kind has, and the folder stays as it was. A dry run refuses
-// the same.
+// Bad input is refused before any work, with the code that its kind has, and the folder stays as it was. A dry run
+// refuses the same.
 func TestCompareRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"short.txt": "a few words\n",

@@ -26,8 +26,8 @@ func fields(text string) (out []string) {
 	return out
 }
 
-// The forecast of an experiment, by hand: tokens and time are those of the runs that are left, memory that of the largest,
-// as often as runs are trained at once.
+// The forecast of an experiment, by hand: tokens and time are those of the runs that are left, memory that of the
+// largest, as often as runs are trained at once.
 func TestForecastOfAnExperiment(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 1})
 	defer d.Close()
@@ -67,8 +67,8 @@ func TestForecastOfAnExperiment(t *testing.T) {
 	}
 }
 
-// Without tasks of its own an experiment asks about needles where a prompt fits every size, and probes two of four; what is
-// named is asked alone.
+// Without tasks of its own an experiment asks about needles where a prompt fits every size, and probes two of four;
+// what is named is asked alone.
 func TestAsksByDefault(t *testing.T) {
 	needles := []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
 		"attention needles=4 queries=1 samples=10", "outliers"}
@@ -150,8 +150,8 @@ func TestDeviceWords(t *testing.T) {
 	}
 }
 
-// The line of an experiment at work: the run among all, its step or its question, the share of all work, and the time left if
-// it is known.
+// The line of an experiment at work: the run among all, its step or its question, the share of all work, and the time
+// left if it is known.
 func TestWorkLine(t *testing.T) {
 	var b bytes.Buffer
 	w := newWorkLine(&app{err: &b})

@@ -92,7 +92,8 @@ func completions(c *cobra.Command) {
 			continue // settings of other commands have other keys
 		}
 		if f := c.Flags().Lookup(name); f != nil || c.PersistentFlags().Lookup(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name, values.flag) // fails only for a flag that does not exist, or a second time
+			// Fails only for a flag that does not exist, or a second time.
+			_ = c.RegisterFlagCompletionFunc(name, values.flag)
 		}
 	}
 	for _, name := range []string{"model", "from"} {

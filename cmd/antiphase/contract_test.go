@@ -19,8 +19,8 @@ import (
 	"antiphase/train"
 )
 
-// An output replaces nothing, an empty file, a device, or what this program wrote of the same kind; everything else is a
-// usage error that names the path, and stays.
+// An output replaces nothing, an empty file, a device, or what this program wrote of the same kind; everything else is
+// a usage error that names the path, and stays.
 func TestReplaceable(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -178,8 +178,8 @@ func TestDescribeRun(t *testing.T) {
 	}
 }
 
-// A name of a served model: what was given, else the folder's; an address that is none is a usage error, a taken port is
-// not.
+// A name of a served model: what was given, else the folder's; an address that is none is a usage error, a taken port
+// is not.
 func TestServedNames(t *testing.T) {
 	dir := t.TempDir()
 	for spec, want := range map[string][2]string{"n=" + dir: {"n", dir}, dir + "/": {filepath.Base(dir), dir + "/"},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// standing are the defaults that are not zero. They decide results, limits and what is deleted: a change is a decision, to
-// be made here, in the help texts and in docs/serving.md.
+// standing are the defaults that are not zero. They decide results, limits and what is deleted: a change is a decision,
+// to be made here, in the help texts and in docs/serving.md.
 var standing = map[string]string{
 	"--color": "auto", "--device": "auto", "--kv-cache": "auto", "--precision": "auto",
 	"ablation --arch": "diff", "ablation --seed": "1", "ablation --size": "tiny", "attend --max-cells": "1048576",
@@ -64,7 +64,8 @@ var standing = map[string]string{
 var short = map[string]string{"quiet": "q", "model": "m", "prompt": "p", "max-tokens": "n", "tasks": "t", "dir": "d",
 	"out": "o", "output": "o"}
 
-// A flag that is not given means what the table says, and nothing if it is not there; a letter means the same flag everywhere.
+// A flag that is not given means what the table says, and nothing if it is not there; a letter means the same flag
+// everywhere.
 func TestDefaults(t *testing.T) {
 	t.Setenv("ANTIPHASE_LAUNCHER", "")
 	t.Setenv("ANTIPHASE_RENDEZVOUS", "")

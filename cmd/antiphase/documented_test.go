@@ -11,8 +11,8 @@ import (
 	"antiphase/recipe"
 )
 
-// documents are the pages that describe the program as it is. The log tells what was, and the evidence page has commands
-// of rows, which compare_test.go parses.
+// documents are the pages that describe the program as it is. The log tells what was, and the evidence page has
+// commands of rows, which compare_test.go parses.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -101,8 +101,8 @@ func (m *manual) wrong(text string) (out []string) {
 	return out
 }
 
-// Every flag that a document gives to a verb is one of that verb's, every other flag one of some verb's, and every key of a
-// recipe is a key.
+// Every flag that a document gives to a verb is one of that verb's, every other flag one of some verb's, and every key
+// of a recipe is a key.
 func TestDocumented(t *testing.T) {
 	m := newManual(t)
 	for page, text := range documents(t) {

@@ -14,8 +14,8 @@ import (
 // evalKills are enough to meet every phase of an evaluation: preparing, asking, between two writes, and within one.
 const evalKills = 30
 
-// kill -9 at moments spread over an evaluation of three tasks and two models: the same command continues each time, and in the end the store
-// holds the same cells, answers and results, bit for bit, as one that was never interrupted.
+// kill -9 at moments spread over an evaluation of three tasks and two models: the same command continues each time, and
+// in the end the store holds the same cells, answers and results, bit for bit, as one that was never interrupted.
 func TestEvalKill(t *testing.T) {
 	kills := evalKills
 	if testing.Short() {
@@ -39,7 +39,8 @@ func TestEvalKill(t *testing.T) {
 	killed, finished := 0, 0
 	for killed < kills {
 		store := filepath.Join(dir, "store")
-		// The next moment lies ahead of what is there already: the store has grown by about as much as one kill's share of the work.
+		// The next moment lies ahead of what is there already: the store has grown by about as much as one kill's share
+		// of the work.
 		moment := storeBytes(store) + int64(g.Float64()*2*float64(size)/float64(kills))
 		cmd := self(args("store")...)
 		cmd.Dir = dir

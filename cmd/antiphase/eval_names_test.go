@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Models are called by the last part of their path, one that is called like an earlier one by its whole path, whether one
-// checkpoint or all are evaluated; members of a group by its name and theirs.
+// Models are called by the last part of their path, one that is called like an earlier one by its whole path, whether
+// one checkpoint or all are evaluated; members of a group by its name and theirs.
 func TestNamedModels(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := errors.Join(os.MkdirAll("x/a", 0o755), os.MkdirAll("y/a", 0o755), os.MkdirAll("y/b", 0o755)); err != nil {

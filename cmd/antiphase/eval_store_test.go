@@ -12,8 +12,8 @@ import (
 	"antiphase/internal/simd"
 )
 
-// What a store, a results.json and a saved row say of a number: the model, its shape and tokens, the machine, the program and
-// the command.
+// What a store, a results.json and a saved row say of a number: the model, its shape and tokens, the machine, the
+// program and the command.
 func TestResultsSayWhereFrom(t *testing.T) {
 	dir := t.TempDir()
 	call(t, dir, 0, "train", "--size", "nano", "--steps", "2", "--set", "train.save_every=1", "--dir", "run", "-q",

@@ -272,7 +272,8 @@ func (f *flagRig) dial(url string) net.Conn {
 	return c
 }
 
-// closesSoon: after these bytes a server with the flag ends the connection within a second; its own times are ten seconds and more.
+// closesSoon: after these bytes a server with the flag ends the connection within a second; its own times are ten
+// seconds and more.
 func (f *flagRig) closesSoon(send string, args ...string) {
 	f.Helper()
 	url, _ := f.serve(args...)

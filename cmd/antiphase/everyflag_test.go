@@ -27,8 +27,8 @@ type assertion func(f *flagRig)
 var assertions = []map[string]assertion{ofAll, ofTrain, ofEval, ofGenerate, ofFolders, ofServe, ofCompare, ofBench,
 	ofChat, ofRest, ofExperiment, ofSpeedrun, ofEndpoints}
 
-// TestEveryFlag walks all verbs: a flag is asserted, cannot be shown in a test (its entry says why), or is on the list of those
-// that wait. The list may only shrink.
+// TestEveryFlag walks all verbs: a flag is asserted, cannot be shown in a test (its entry says why), or is on the list
+// of those that wait. The list may only shrink.
 func TestEveryFlag(t *testing.T) {
 	flags := everyFlag()
 	entries := map[string]assertion{}

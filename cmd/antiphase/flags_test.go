@@ -284,7 +284,7 @@ func TestHintsWork(t *testing.T) {
 		t.Errorf("the hint is %q, want %q", hint, want)
 	}
 	for arg, want := range map[string]string{
-		filepath.Join("tmp", "go-build123", "b001", "exe", "antiphase"): "go run ./cmd/antiphase", // where go run puts it
+		filepath.Join("tmp", "go-build123", "b001", "exe", "antiphase"): "go run ./cmd/antiphase", // of go run
 		"./antiphase":     "./antiphase",
 		"./bin/antiphase": "./bin/antiphase",
 	} {

@@ -75,7 +75,8 @@ func checks(t *testing.T, code int, args ...string) map[string]finding {
 	return by
 }
 
-// What validate finds in a run and in its export, whole and damaged in one way each; --shallow leaves values and hashes out.
+// What validate finds in a run and in its export, whole and damaged in one way each; --shallow leaves values and hashes
+// out.
 func TestValidateFinds(t *testing.T) {
 	nanoRun(t)
 	whole := checks(t, 0, "run")
@@ -263,7 +264,8 @@ func metricsFile(t *testing.T, path string, rows ...metrics.Row) {
 	}
 }
 
-// A run's curve for a report keeps every held-out loss, the last step, and the largest gradient norm since the point before.
+// A run's curve for a report keeps every held-out loss, the last step, and the largest gradient norm since the point
+// before.
 func TestTrainingOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), metrics.FileName)
 	var rows []metrics.Row
@@ -346,7 +348,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// The hash of a model is that of its configuration, weights and tokenizer, by name; nothing else of a checkpoint counts.
+// The hash of a model is that of its configuration, weights and tokenizer, by name; nothing else of a checkpoint
+// counts.
 func TestModelHash(t *testing.T) {
 	c := whiteConfig(t)
 	files := func(names ...string) *checkpoint.Manifest {

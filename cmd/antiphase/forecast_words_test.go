@@ -18,8 +18,8 @@ import (
 	"antiphase/recipe"
 )
 
-// What a dry run of compare says of every size and architecture: how many runs it has, and of one run the parameters, the
-// tokens and the memory, the same that train refuses a run by.
+// What a dry run of compare says of every size and architecture: how many runs it has, and of one run the parameters,
+// the tokens and the memory, the same that train refuses a run by.
 func TestForecastOfEachModel(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for precision, p := range map[string]cpu.Precision{"fp32": cpu.FP32, "bf16": cpu.BF16} {
@@ -52,8 +52,8 @@ func TestForecastOfEachModel(t *testing.T) {
 			}
 			n := model.Table(c.Model).Count()
 			d := cpu.New(cpu.Options{Threads: 1, Precision: p})
-			// A parameter has a gradient and two moments in float32, and its weight: in float32, or in bf16 with the rest of
-			// the master; either way 16 bytes.
+			// A parameter has a gradient and two moments in float32, and its weight: in float32, or in bf16 with the
+			// rest of the master; either way 16 bytes.
 			size := 16*n + c.Model.ActivationBytes(2*32, d.Types(), c.Train.Recompute)
 			if r.Size != "nano" || r.Runs != 4 || r.Finished != 0 || r.Parameters != n || r.Tokens != 7*4*32 ||
 				r.Bytes != size || r.Seconds <= 0 {
@@ -85,8 +85,8 @@ func rated(t *testing.T, o cpu.Options) *cpu.Device {
 	return d
 }
 
-// A dry run of train, line by line and field by field: half of the machine's rate, 16 bytes for a parameter in training, a
-// byte for a token and 2 % of them held out.
+// A dry run of train, line by line and field by field: half of the machine's rate, 16 bytes for a parameter in
+// training, a byte for a token and 2 % of them held out.
 func TestDryRunWords(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := rated(t, cpu.Options{Threads: 1, Precision: cpu.FP32})
@@ -166,8 +166,8 @@ func hours(s float64) string {
 	return fmt.Sprintf("%dh%02dm", int(s)/3600, int(s)/60%60)
 }
 
-// Sources of a recipe before they are read: tokens by the tokenizer's own count or by its vocabulary, those of max_tokens
-// taken from the first sources, held-out text left out; and the steps that their epochs allow.
+// Sources of a recipe before they are read: tokens by the tokenizer's own count or by its vocabulary, those of
+// max_tokens taken from the first sources, held-out text left out; and the steps that their epochs allow.
 func TestForecastOfSources(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, n := range map[string]int{"a.txt": 1000, "b.txt": 3000} {

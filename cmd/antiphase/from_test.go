@@ -19,8 +19,8 @@ import (
 	"antiphase/train"
 )
 
-// The recipe for going on from a model: its shape and tokenizer, sequences as long as its context up to 2048, at most 4096
-// tokens in a micro-batch that divides the batch, a rate by its size, and a twentieth of the steps of warm-up.
+// The recipe for going on from a model: its shape and tokenizer, sequences as long as its context up to 2048, at most
+// 4096 tokens in a micro-batch that divides the batch, a rate by its size, and a twentieth of the steps of warm-up.
 func TestRecipeToGoOn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, x := range []struct{ context, size, seq, batch, micro string }{
@@ -150,7 +150,8 @@ func TestImportedRun(t *testing.T) {
 		Dir, Arch  string
 		Parameters int
 	}
-	if got := decoded[wrote](t, "import", "h/f", "in/run", "--json", "-q"); got != (wrote{"in/run", "diff", 33632}) { // the head norm's gain is folded
+	// The head norm's gain is folded.
+	if got := decoded[wrote](t, "import", "h/f", "in/run", "--json", "-q"); got != (wrote{"in/run", "diff", 33632}) {
 		t.Errorf("%+v", got)
 	}
 	s, err := train.Open("in/run", func(w string) { t.Error(w) })
@@ -179,8 +180,8 @@ func TestImportedRun(t *testing.T) {
 	}
 }
 
-// Prompts begin with the token that begins every text of a run of ours; for others the tokenizer decides, and an empty prompt
-// begins with what it has.
+// Prompts begin with the token that begins every text of a run of ours; for others the tokenizer decides, and an empty
+// prompt begins with what it has.
 func TestPromptIDs(t *testing.T) {
 	tok := tokenizer.Bytes()
 	eos, _ := tok.EOS()

@@ -34,7 +34,8 @@ func generated(t *testing.T, args ...string) (out string, list []sample, notes s
 // Several samples are printed in order with their numbers, as JSON with their own seeds; the tokens of all are counted.
 func TestGeneratedSamples(t *testing.T) {
 	nanoRun(t)
-	base := []string{"--temperature", "3", "--seed", "5", "-n", "3", "--ignore-eos", "--num-samples", "18", "abc"} // more than fit one batch
+	// More than fit one batch.
+	base := []string{"--temperature", "3", "--seed", "5", "-n", "3", "--ignore-eos", "--num-samples", "18", "abc"}
 	_, list, notes := generated(t, append(base, "--json")...)
 	if len(list) != 18 || !strings.HasPrefix(notes, "54 tokens, ") {
 		t.Fatalf("%d samples: %s", len(list), notes)
@@ -65,7 +66,8 @@ func TestGeneratedSamples(t *testing.T) {
 	}
 }
 
-// A drawn seed is printed where it matters, and repeats the text; 0 tokens fill the context, which is said of each sample.
+// A drawn seed is printed where it matters, and repeats the text; 0 tokens fill the context, which is said of each
+// sample.
 func TestGeneratedLength(t *testing.T) {
 	nanoRun(t)
 	_, list, notes := generated(t, "-n", "0", "--ignore-eos", "--num-samples", "2", "--json", "abc")

@@ -46,7 +46,8 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// runPage runs a page's commands in a folder with some text in it. The variables that pages begin with are the only change.
+// runPage runs a page's commands in a folder with some text in it. The variables that pages begin with are the only
+// change.
 func runPage(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()

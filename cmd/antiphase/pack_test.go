@@ -21,7 +21,8 @@ func ran(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// The models of the program write and retrieve: the number of a single needle in 95 % of 40 prompts that fill the context.
+// The models of the program write and retrieve: the number of a single needle in 95 % of 40 prompts that fill the
+// context.
 func TestEmbeddedModelsRetrieve(t *testing.T) {
 	if names := pair.Names(); !slices.Equal(names, []string{"diff", "transformer"}) {
 		t.Fatalf("models of the program: %v", names)

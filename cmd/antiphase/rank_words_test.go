@@ -19,7 +19,8 @@ import (
 	"antiphase/train"
 )
 
-// The part of a machine that a rank takes: its share of the cores unless threads are given, its own GPU; only rank 0 talks.
+// The part of a machine that a rank takes: its share of the cores unless threads are given, its own GPU; only rank 0
+// talks.
 func TestShareOfAMachine(t *testing.T) {
 	for _, x := range []struct {
 		l             dist.Launch
@@ -116,7 +117,8 @@ func TestForecastOfALayout(t *testing.T) {
 	}
 }
 
-// A speedrun takes the plan that is named, then the folder's own, then the longest that fits; an unknown one is refused.
+// A speedrun takes the plan that is named, then the folder's own, then the longest that fits; an unknown one is
+// refused.
 func TestChoosePlan(t *testing.T) {
 	size := speedrunSize
 	speedrunSize = "nano"
@@ -175,7 +177,8 @@ func TestChoosePlan(t *testing.T) {
 		}
 	}
 	f := &speedrunFlags{jobs: 1}
-	if got := f.forecast(plan{steps: 1000}, 1e6); got != 1150e6+400e6 { // 15 % more than the steps, and 400 of them for the rest
+	// 15 % more than the steps, and 400 of them for the rest.
+	if got := f.forecast(plan{steps: 1000}, 1e6); got != 1150e6+400e6 {
 		t.Errorf("%s", got)
 	}
 }

@@ -245,8 +245,8 @@ func TestRanksDivideQuestions(t *testing.T) {
 	}
 }
 
-// Ranks divide the runs of compare among them; a rank that is killed ends the others, and the same command continues to the rows that
-// one process writes.
+// Ranks divide the runs of compare among them; a rank that is killed ends the others, and the same command continues to
+// the rows that one process writes.
 func TestRanksDivideRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -298,7 +298,8 @@ func TestRanksDivideRuns(t *testing.T) {
 	}
 }
 
-// Ranks hold one model together: greedy text is one process's, and so is what the server answers. A rank that is lost ends the server.
+// Ranks hold one model together: greedy text is one process's, and so is what the server answers. A rank that is lost
+// ends the server.
 func TestRanksHoldAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -102,7 +102,8 @@ func overSeeds(t *testing.T, name, arch, measure string, n int) (mean float64) {
 	return mean / float64(n)
 }
 
-// retrieved is the share of two of four needles that the seeds of a side give at its best learning rate, and the mean, in %.
+// retrieved is the share of two of four needles that the seeds of a side give at its best learning rate, and the mean,
+// in %.
 func retrieved(t *testing.T, name, arch string) (list []float64, mean float64) {
 	t.Helper()
 	rows, err := experiment.ReadRowFiles(filepath.Join("..", "..", "results", "evidence", name+".jsonl"))

@@ -94,7 +94,8 @@ func clearSpeedrun(dir string) error {
 				path))
 		}
 	}
-	for _, name := range append(names, "experiment.json") { // the spec last, so that an interrupted call can be repeated
+	// The spec last, so that an interrupted call can be repeated.
+	for _, name := range append(names, "experiment.json") {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}

@@ -58,8 +58,8 @@ func TestTrainedResult(t *testing.T) {
 	}
 }
 
-// Every row of an ablation describes its own model, and its losses are those of the task lm on the held-out text that all
-// share.
+// Every row of an ablation describes its own model, and its losses are those of the task lm on the held-out text that
+// all share.
 func TestAblationRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got := decoded[report.Ablation](t, "ablation", "--size", "nano", "--steps", "2", "--seed", "3", "--set",
@@ -132,7 +132,8 @@ func TestEvalLines(t *testing.T) {
 	}
 }
 
-// Listings for people have a line for every recipe, task, setting and preset, with the values of the listing for programs.
+// Listings for people have a line for every recipe, task, setting and preset, with the values of the listing for
+// programs.
 func TestListingLines(t *testing.T) {
 	_, out, _ := ran(t, "recipes")
 	lines := fields(out)
@@ -233,7 +234,8 @@ func TestCompareSpec(t *testing.T) {
 	}
 }
 
-// The log of requests: all of them, warnings alone with --quiet, JSON when asked for; keys of a file or of the environment.
+// The log of requests: all of them, warnings alone with --quiet, JSON when asked for; keys of a file or of the
+// environment.
 func TestServeDetails(t *testing.T) {
 	for _, x := range []struct{ quiet, json, info bool }{{false, false, true}, {true, false, false},
 		{false, true, true}, {true, true, true}} {

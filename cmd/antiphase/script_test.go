@@ -85,7 +85,8 @@ func conditions(name string) (bool, error) {
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 }
 
-// resaveCmd is "resave RUN NEW OLD TEXT": a run folder NEW with RUN's newest checkpoint, in whose state OLD has become TEXT. Its hashes are right.
+// resaveCmd is "resave RUN NEW OLD TEXT": a run folder NEW with RUN's newest checkpoint, in whose state OLD has become
+// TEXT. Its hashes are right.
 func resaveCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: resave RUN NEW OLD TEXT")

@@ -20,7 +20,8 @@ func (a *app) announce(addr string, models []*server.Model, keyed bool, fileKeys
 		auth = ` -H "Authorization: Bearer ${ANTIPHASE_API_KEY%%,*}"`
 	}
 	if host, port, err := net.SplitHostPort(addr); err == nil {
-		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() { // all addresses of the machine: none to connect to
+		// All addresses of the machine: none to connect to.
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 			addr = net.JoinHostPort("127.0.0.1", port)
 		}
 	}

@@ -148,7 +148,8 @@ func (a *app) estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceR
 		if err != nil {
 			return nil, err
 		}
-		per := 0.37*math.Log2(float64(max(r.Tokenizer.Vocab, 257))) - 1.3 // bytes per token of a tokenizer trained on the text, roughly
+		// Bytes per token of a tokenizer trained on the text, roughly.
+		per := 0.37*math.Log2(float64(max(r.Tokenizer.Vocab, 257))) - 1.3
 		if tok != nil {
 			per = float64(len(e.Sample)) / float64(max(len(tok.EncodeOrdinary(nil, e.Sample)), 1))
 		}

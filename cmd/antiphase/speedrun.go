@@ -194,7 +194,8 @@ func ownText(list []string, p plan) ([]string, error) {
 			return nil, err
 		}
 		g, share := src.(*data.Synthetic), cmp.Or(s.Weight, 1) // one source needs no weight
-		g.Docs = max(1, int(half*share)/(g.Bytes*5/32))        // a document of at most 32 bytes has 5 tokens or more in the mean
+		// A document of at most 32 bytes has 5 tokens or more in the mean.
+		g.Docs = max(1, int(half*share)/(g.Bytes*5/32))
 		out = append(out, fmt.Sprintf("%s@%g", g.Name(), share/2))
 	}
 	for _, d := range list {

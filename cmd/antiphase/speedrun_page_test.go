@@ -63,8 +63,8 @@ func TestSpeedrunPage(t *testing.T) {
 	}
 }
 
-// What a speedrun prints and writes: the table, the sentence, a line for each verdict, the page and the data; with --json the
-// data alone.
+// What a speedrun prints and writes: the table, the sentence, a line for each verdict, the page and the data; with
+// --json the data alone.
 func TestSpeedrunPublished(t *testing.T) {
 	dir := t.TempDir()
 	f := &speedrunFlags{dir: dir}

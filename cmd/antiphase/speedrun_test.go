@@ -64,8 +64,8 @@ func TestFinishedSeconds(t *testing.T) {
 	}
 }
 
-// A slow machine measures a step of each architecture once, and stops between two when interrupted; a fast one takes the
-// better of two.
+// A slow machine measures a step of each architecture once, and stops between two when interrupted; a fast one takes
+// the better of two.
 func TestStepTimes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -54,8 +54,8 @@ func screen(t *testing.T, columns uint16) (w *os.File, read func() string) {
 	}
 }
 
-// On a terminal progress is one line that is rewritten: what is longer than the screen is cut, what is shorter erases the rest,
-// and lines come at most every 50 ms.
+// On a terminal progress is one line that is rewritten: what is longer than the screen is cut, what is shorter erases
+// the rest, and lines come at most every 50 ms.
 func TestLiveLine(t *testing.T) {
 	w, read := screen(t, 12)
 	a := &app{err: w, color: "auto"}

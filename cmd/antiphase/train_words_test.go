@@ -134,7 +134,8 @@ func TestResolveOrder(t *testing.T) {
 	}
 }
 
-// Who may listen where: without a key or --insecure only this machine; the command to paste is that of the model's kind.
+// Who may listen where: without a key or --insecure only this machine; the command to paste is that of the model's
+// kind.
 func TestListenAndAnnounce(t *testing.T) {
 	keys, err := server.NewKeys("a-long-enough-key")
 	if err != nil {

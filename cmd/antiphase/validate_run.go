@@ -26,7 +26,8 @@ func checkRun(dir string) []finding {
 	}
 	whole := finding{"run", true, fmt.Sprintf("%d checkpoints are whole", len(steps))}
 	for _, step := range steps {
-		if _, err := store.At(step); err != nil && !errors.Is(err, checkpoint.ErrNone) { // a live run may have deleted it
+		// A live run may have deleted it.
+		if _, err := store.At(step); err != nil && !errors.Is(err, checkpoint.ErrNone) {
 			whole = finding{"run", false, err.Error()}
 		}
 	}

@@ -64,8 +64,8 @@ func TestAttendNumbers(t *testing.T) {
 	}
 }
 
-// Progress that goes to a file has the steps with a held-out loss, every log_every-th one and the last; a line repeats the
-// held-out loss that was measured before.
+// Progress that goes to a file has the steps with a held-out loss, every log_every-th one and the last; a line repeats
+// the held-out loss that was measured before.
 func TestStepsInALog(t *testing.T) {
 	t.Chdir(t.TempDir())
 	code, _, errs := ran(t, "train", "--size", "nano", "--steps", "7", "--set", "train.eval_every=2", "--set",

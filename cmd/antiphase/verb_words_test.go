@@ -91,7 +91,8 @@ func TestEvalIdleFor(t *testing.T) {
 	}
 }
 
-// A pattern is a group under its name, a path is one model; a pattern without matches is an error, a folder with such a name is not.
+// A pattern is a group under its name, a path is one model; a pattern without matches is an error, a folder with such a
+// name is not.
 func TestExpand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"a1", "a2", "b[1]"} {
@@ -248,7 +249,8 @@ func TestLogitsForms(t *testing.T) {
 	}
 }
 
-// The recipe of an ablation: the baseline or the challenger changed, the same data and seed for all, enough text for its steps.
+// The recipe of an ablation: the baseline or the challenger changed, the same data and seed for all, enough text for
+// its steps.
 func TestAblationRecipes(t *testing.T) {
 	f := &ablationFlags{arch: "diff", size: "nano", steps: 100, seed: 7, set: []string{"optim.lr=0.5"}}
 	rows, err := eval.Ablations("diff")

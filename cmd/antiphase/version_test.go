@@ -21,8 +21,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestReadmeBuildsStatic: a compiler that is around must not decide what is built, and only a build without the GPU, whose
-// libraries are opened at run time, is called static.
+// TestReadmeBuildsStatic: a compiler that is around must not decide what is built, and only a build without the GPU,
+// whose libraries are opened at run time, is called static.
 func TestReadmeBuildsStatic(t *testing.T) {
 	guides, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"antiphase/tensor"
 )
 
-// An op on bfloat16 is the one on float32 of the same values, its results rounded: also where rows are longer than the pieces they are
-// taken by, dense and with gaps.
+// An op on bfloat16 is the one on float32 of the same values, its results rounded: also where rows are longer than the
+// pieces they are taken by, dense and with gaps.
 func TestPiecesBF16(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, cols := range []int{384, pieceLen, pieceLen + 2, 2*pieceLen + 450} {
@@ -93,7 +93,8 @@ func (a *pieceArgs) ropeHeads(d *Device, r device.Rope) {
 	d.Rope(a.x[0].Columns(0, r.Heads*r.Dim), a.big.Columns(0, r.Dim), a.ids, r)
 }
 
-// fill makes the tensors, their rows gap elements apart, with values that both kinds of device can hold; acts are those of Act.
+// fill makes the tensors, their rows gap elements apart, with values that both kinds of device can hold; acts are those
+// of Act.
 func (a *pieceArgs) fill(d *Device, rows, cols, gap int) (acts, stats []tensor.Tensor) {
 	r, types := rand.New(rand.NewPCG(7, uint64(cols))), d.Types()
 	values := make([]float32, 4099) // a prime, so that no two rows are alike
@@ -144,8 +145,8 @@ func pieceRun(d *Device, op func(d *Device, a *pieceArgs), rows, cols, gap int) 
 	return all
 }
 
-// BenchmarkElementwise is every op on 4096 rows of activations in float32 and in bfloat16, in turns on so many of them that they come
-// from memory.
+// BenchmarkElementwise is every op on 4096 rows of activations in float32 and in bfloat16, in turns on so many of them
+// that they come from memory.
 func BenchmarkElementwise(b *testing.B) {
 	for _, cols := range []int{384, 1024, 2048} {
 		sets := map[tensor.DType][]pieceArgs{tensor.F32: make([]pieceArgs, 1+2048/cols),

@@ -10,8 +10,8 @@ import (
 	"antiphase/tensor"
 )
 
-// What a device maps for itself, packed weights, operands and logits, it unmaps when closed; what it was asked for, when
-// that is freed.
+// What a device maps for itself, packed weights, operands and logits, it unmaps when closed; what it was asked for,
+// when that is freed.
 func TestMappingsAreFreed(t *testing.T) {
 	for i := range 6 {
 		p, closeFirst := Precision(i/2), i%2 == 1

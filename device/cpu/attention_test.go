@@ -88,7 +88,8 @@ func (c *attnCase) starts(b, t int) twin {
 	return c.ints(v)
 }
 
-// compare allows for rounding: of sums, and at BF16 of factors. Logits, of magnitude 10 here, then err by a few hundredths.
+// compare allows for rounding: of sums, and at BF16 of factors. Logits, of magnitude 10 here, then err by a few
+// hundredths.
 func (c *attnCase) compare(t *testing.T, name string, w twin) {
 	t.Helper()
 	tol := 3e-6

@@ -62,7 +62,8 @@ func TestMatMulBlocks(t *testing.T) {
 	})
 }
 
-// The gradient of a weight has the same bits for any number of workers, which cut it differently and share the packing of one factor.
+// The gradient of a weight has the same bits for any number of workers, which cut it differently and share the packing
+// of one factor.
 func TestGradWorkers(t *testing.T) {
 	for _, sh := range [][3]int{{330, 70, 1300}, {70, 330, 1300}, {600, 200, 100}, {100, 700, 900}} {
 		m, n, k := sh[0], sh[1], sh[2]
@@ -144,7 +145,8 @@ func TestClassifyChunks(t *testing.T) {
 	}
 }
 
-// The same where ranks split the classes: the sums of a rank's own classes, and losses and gradients from all ranks' sums.
+// The same where ranks split the classes: the sums of a rank's own classes, and losses and gradients from all ranks'
+// sums.
 func TestClassifyPartChunks(t *testing.T) {
 	const n, v, c = 75, 1700, 40
 	run := func(p Precision, limit int, first bool) [3][]float32 {
@@ -181,7 +183,8 @@ func TestClassifyPartChunks(t *testing.T) {
 	}
 }
 
-// Logits far from 0, all of a row's or a few, give what exact products give: bfloat16 inputs make logits nearly exact either way.
+// Logits far from 0, all of a row's or a few, give what exact products give: bfloat16 inputs make logits nearly exact
+// either way.
 func TestClassifyRange(t *testing.T) {
 	const n, v, c = 40, 1700, 64
 	run := func(p Precision) [3][]float32 {

@@ -81,8 +81,8 @@ func productBits(d *Device) []byte {
 	return all
 }
 
-// Sets of kernels with the same bits by precision, on every architecture: those that add products of bfloat16 are another
-// set only where these are used, those that add int8 products never.
+// Sets of kernels with the same bits by precision, on every architecture: those that add products of bfloat16 are
+// another set only where these are used, those that add int8 products never.
 func TestSameBitsAs(t *testing.T) {
 	for set, want := range map[string][3]string{ // fp32, bf16, int8
 		"amx": {"avx512", "amx", "amx"}, "avx512bf16": {"avx512", "avx512bf16", "avx512bf16"},

@@ -12,8 +12,8 @@ import (
 	"antiphase/recipe"
 )
 
-// BenchmarkInfer runs a 160M model on a prompt of 512 tokens, and on one more token behind it, in every precision: tokens per second
-// of the median and of the fastest step.
+// BenchmarkInfer runs a 160M model on a prompt of 512 tokens, and on one more token behind it, in every precision:
+// tokens per second of the median and of the fastest step.
 func BenchmarkInfer(b *testing.B) {
 	r, err := recipe.M160("diff")
 	if err != nil {

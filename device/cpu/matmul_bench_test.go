@@ -12,8 +12,8 @@ import (
 	"antiphase/tensor"
 )
 
-// BenchmarkLinear times the three products of linear layers on one thread, as a training step makes them: weights packed before,
-// activations in the call where they are.
+// BenchmarkLinear times the three products of linear layers on one thread, as a training step makes them: weights
+// packed before, activations in the call where they are.
 func BenchmarkLinear(b *testing.B) {
 	for _, p := range []Precision{FP32, BF16} {
 		for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 2048, 384},

@@ -12,8 +12,8 @@ import (
 	"antiphase/tensor"
 )
 
-// BenchmarkInt8 times y = x·Wᵀ with weights as bytes on one thread, for prompts and batches of the 160M model, against the tile unit's
-// peak on bfloat16: bytes need as many tile products.
+// BenchmarkInt8 times y = x·Wᵀ with weights as bytes on one thread, for prompts and batches of the 160M model, against
+// the tile unit's peak on bfloat16: bytes need as many tile products.
 func BenchmarkInt8(b *testing.B) {
 	i := slices.IndexFunc(simd.Peaks(), func(p simd.PeakLoop) bool { return p.Name == "amx bf16" })
 	if i < 0 {

@@ -34,8 +34,9 @@ func rounded(d *Device, x, w tensor.Tensor, trans bool) []float64 {
 	return y
 }
 
-// One piece of memory as several weights: square, of another shape, some of its columns, used in both directions. Each has
-// a packed form of its own, and a write to any part of the memory makes those that hold it stale, wherever they lie.
+// One piece of memory as several weights: square, of another shape, some of its columns, used in both directions. Each
+// has a packed form of its own, and a write to any part of the memory makes those that hold it stale, wherever they
+// lie.
 func TestWeightsOfOneMemory(t *testing.T) {
 	for _, p := range []Precision{BF16, Int8} {
 		d := New(Options{Threads: 2, Precision: p})

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// race runs n tiles on workers that take so many turns for each, by a clock of its own, and gives the turn in which the last tile is done.
+// race runs n tiles on workers that take so many turns for each, by a clock of its own, and gives the turn in which the
+// last tile is done.
 func race(n int, speeds []int, p *paces) (end int) {
 	s := newShares(len(speeds))
 	s.cut(n)
@@ -48,7 +49,8 @@ func optimum(n int, speeds []int) (turns int) {
 	return turns
 }
 
-// With four fast cores and four that are a quarter as fast, runs of few tiles end soon after the time that the best plan would take.
+// With four fast cores and four that are a quarter as fast, runs of few tiles end soon after the time that the best
+// plan would take.
 func TestSlowCoresDoNotHoldUp(t *testing.T) {
 	speeds := []int{100, 100, 100, 100, 400, 400, 400, 400}
 	var sum, ideal, worst [2]float64
@@ -144,8 +146,8 @@ func (c *countTiles) tile(i, worker int) {
 	c.done[i].Add(1)
 }
 
-// The caller of a run leaves tiles where it is slow, counts those that it does where it is not, and in the end does what
-// nobody came for.
+// The caller of a run leaves tiles where it is slow, counts those that it does where it is not, and in the end does
+// what nobody came for.
 func TestPacedCaller(t *testing.T) {
 	p := newPool(2)
 	defer p.close()

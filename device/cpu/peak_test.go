@@ -13,7 +13,8 @@ import (
 
 func TestPeak(t *testing.T) {
 	for _, name := range Peaks() {
-		if r, err := Peak(name, 2, time.Millisecond); err != nil || !(r > 0) || name == "go fp32" && r > 2*60e9 { // 12 scalars a cycle
+		// 12 scalars a cycle.
+		if r, err := Peak(name, 2, time.Millisecond); err != nil || !(r > 0) || name == "go fp32" && r > 2*60e9 {
 			t.Errorf("peak of %s: %v, %v", name, r, err)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestShares: every tile is claimed once, whether workers do as much as each other or one does everything; who begins goes from neighbour
-// to neighbour.
+// TestShares: every tile is claimed once, whether workers do as much as each other or one does everything; who begins
+// goes from neighbour to neighbour.
 func TestShares(t *testing.T) {
 	for _, workers := range []int{1, 2, 3, 7} {
 		s := newShares(workers)

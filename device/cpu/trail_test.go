@@ -8,7 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Behind each product of a step the pool knows the weight of the next one, in every precision, from the second step on; what is given back is forgotten.
+// Behind each product of a step the pool knows the weight of the next one, in every precision, from the second step on;
+// what is given back is forgotten.
 func TestTrail(t *testing.T) {
 	for _, p := range []Precision{FP32, BF16, Int8} {
 		d := New(Options{Threads: 2, Precision: p})

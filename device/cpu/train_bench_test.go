@@ -13,9 +13,9 @@ import (
 	"antiphase/recipe"
 )
 
-// BenchmarkTrain is a whole training step (forward, backward, AdamW) of tiny on 8 sequences of 256 tokens and of small on 8
-// of 512, for every architecture and precision: tokens per second in the median step and, for a machine that is shared,
-// in the fastest.
+// BenchmarkTrain is a whole training step (forward, backward, AdamW) of tiny on 8 sequences of 256 tokens and of small
+// on 8 of 512, for every architecture and precision: tokens per second in the median step and, for a machine that is
+// shared, in the fastest.
 func BenchmarkTrain(b *testing.B) {
 	for _, size := range []string{"tiny", "small"} {
 		for _, a := range layer.Archs() {

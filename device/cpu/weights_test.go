@@ -167,7 +167,8 @@ func TestWeightsForget(t *testing.T) {
 	d.Free(b)
 }
 
-// With bytes a product is that of the rounded weights and of rows that are rounded far less than to bfloat16, for few rows and for many.
+// With bytes a product is that of the rounded weights and of rows that are rounded far less than to bfloat16, for few
+// rows and for many.
 func TestMatMulInt8(t *testing.T) {
 	each(t, func(t *testing.T) {
 		d := New(Options{Threads: 3, Precision: Int8})

@@ -42,7 +42,8 @@ func advanceRight(t *testing.T, d *Device) {
 	}
 }
 
-// decodeAhead checks an engine that starts steps ahead against one on a device that cannot, through ends that nobody foresees, in pages of four.
+// decodeAhead checks an engine that starts steps ahead against one on a device that cannot, through ends that nobody
+// foresees, in pages of four.
 func decodeAhead(t *testing.T, d *Device, arch string) {
 	run := func(dev device.Device) (out [3][]int32) {
 		m := small(t, dev, arch)
@@ -83,8 +84,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestAheadOfTheHost: whenever the host waits for a step's tokens, the graph of the next one has been launched behind their fetch; a step is one graph
-// and one fetch, with a copy of page tables now and then.
+// TestAheadOfTheHost: whenever the host waits for a step's tokens, the graph of the next one has been launched behind
+// their fetch; a step is one graph and one fetch, with a copy of page tables now and then.
 func TestAheadOfTheHost(t *testing.T) {
 	d, drv := fakeDevice(t)
 	drv.Order = make([]string, 0, 1000)
@@ -131,8 +132,8 @@ func (g refused) Launch() error {
 	return g.Graph.Launch()
 }
 
-// TestAheadFault: what the driver refuses of a step ahead is that step's error, not the one's whose tokens are waited for meanwhile; a kernel's report is
-// told by the wait that sees it.
+// TestAheadFault: what the driver refuses of a step ahead is that step's error, not the one's whose tokens are waited
+// for meanwhile; a kernel's report is told by the wait that sees it.
 func TestAheadFault(t *testing.T) {
 	d, drv := fakeDevice(t)
 	gone := errors.New("the graph is gone")
@@ -152,7 +153,8 @@ func TestAheadFault(t *testing.T) {
 				return true
 			})
 	}
-	if err := run(); !errors.Is(err, gone) || tokens != 7 || !strings.Contains(fmt.Sprint(err), "step 7:") { // a prompt, a step before the recording, five graphs
+	// A prompt, a step before the recording, five graphs.
+	if err := run(); !errors.Is(err, gone) || tokens != 7 || !strings.Contains(fmt.Sprint(err), "step 7:") {
 		t.Errorf("after %d tokens: %v", tokens, err)
 	}
 	f := d.NewFetch(4)

@@ -33,7 +33,7 @@ type attnScratch struct {
 // tiles of a sequence (0 without tiled kernels).
 type attnRoom struct {
 	pad, stats, tiles, blocks, counters int
-	columns                             int // rows whose statistics are stored together, one kind after the other; 0 if row by row
+	columns                             int // rows whose statistics lie together, kind after kind; 0: row by row
 }
 
 func (c *attnCall) room(pad, stats, tiles int) attnRoom {

@@ -9,9 +9,9 @@ import (
 	"antiphase/tensor"
 )
 
-// BenchmarkAttention times forward and backward of 32,768 tokens: plain attention, DIFF V1 (half the heads, values twice
-// as wide) and DIFF V2 (pairs of query heads that share keys and values), as in the table of the design. One after the other:
-// what ran before changes a time. TestHopperTimes compares kernels in turns.
+// BenchmarkAttention times forward and backward of 32,768 tokens: plain attention, DIFF V1 (half the heads, values
+// twice as wide) and DIFF V2 (pairs of query heads that share keys and values), as in the table of the design. One
+// after the other: what ran before changes a time. TestHopperTimes compares kernels in turns.
 func BenchmarkAttention(b *testing.B) {
 	const tokens = 32768
 	d := gpu(b, nil)
@@ -34,7 +34,8 @@ func BenchmarkAttention(b *testing.B) {
 			name := fmt.Sprintf("%d/%d/T%d/%s", s.width, s.head, s.t, k.name)
 			b.Run(name+"/forward", func(b *testing.B) { report(b, d, forward, 0, func() { d.attend(c) }) })
 			b.Run(name+"/backward", func(b *testing.B) { report(b, d, backward, 0, func() { d.attendBackward(c) }) })
-			room, tensors := c.room(s.t, k.shape.stats(), 0), 2 // dOut and raw; with two maps Out2, with the norm the gradient
+			// dOut and raw; with two maps Out2, with the norm the gradient.
+			room, tensors := c.room(s.t, k.shape.stats(), 0), 2
 			if k.shape.maps == 2 {
 				tensors++
 			}

@@ -62,7 +62,7 @@ const (
 	joinThreads  = 384
 	splitBytes   = 100 << 10
 	splitRoom    = 256 << 20
-	splitBlocks  = 12 // per SM, if there are many rows: three at a time, and enough waves to balance rows of different lengths
+	splitBlocks  = 12 // per SM, if there are many rows: three at a time, and waves enough to balance their lengths
 )
 
 // wide16 is the width of a head in shared memory and in the splits' sums.
@@ -116,7 +116,8 @@ func (d *cachedAttention) attendCached(a *attnCall, cache *device.Cache, slot, p
 		c.attnCached, most = k, splitBound(bytes)
 	}
 	c.keysOfSplit = s.splitKeys(bytes, most)
-	if c.splitShared(true) > d.info.Shared { // a GPU with less shared memory: shorter splits, of a size known at run time
+	// A GPU with less shared memory: shorter splits, of a size known at run time.
+	if c.splitShared(true) > d.info.Shared {
 		c.attnCached, c.keysOfSplit = general, c.keysOfSplit/2
 	}
 	c.parts = ceil(cache.Table.Cols*cache.PageSize, c.keysOfSplit)

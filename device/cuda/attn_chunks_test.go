@@ -9,8 +9,8 @@ import (
 	"antiphase/tensor"
 )
 
-// chunksAgree wants the rows of chunks over pages in disorder within bf16's error of the same rows one by one, and the rows between
-// chunks untouched. chunks are {rows before it that are in no chunk, rows, past}.
+// chunksAgree wants the rows of chunks over pages in disorder within bf16's error of the same rows one by one, and the
+// rows between chunks untouched. chunks are {rows before it that are in no chunk, rows, past}.
 func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int) {
 	t.Helper()
 	const heads, groups = 4, 2

@@ -113,7 +113,8 @@ func TestEmulatedHopperChunks(t *testing.T) {
 	chunksAgree(t, d, attnShape{1, 1, 64, 64}, 8, [][3]int{{0, 140, 210}})
 }
 
-// TestEmulatedHopperTurns: warpgroups that take turns at multiplying come to the same bits, also where one of them skips tiles.
+// TestEmulatedHopperTurns: warpgroups that take turns at multiplying come to the same bits, also where one of them
+// skips tiles.
 func TestEmulatedHopperTurns(t *testing.T) {
 	if !long() {
 		t.Skip("the table's kernels run elsewhere: ANTIPHASE_TEST_LONG=1 runs their variants")

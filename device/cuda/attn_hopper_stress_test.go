@@ -11,8 +11,9 @@ import (
 	"antiphase/tensor"
 )
 
-// TestHopperStress repeats the Hopper kernels of a shape, forward and backward apart, and wants the same bits each time. A fault that shows once in
-// a hundred processes needs many of them: tools/gpu/hopper.sh stress counts. It takes ANTIPHASE_TEST_STRESS=repetitions, and a GPU.
+// TestHopperStress repeats the Hopper kernels of a shape, forward and backward apart, and wants the same bits each
+// time. A fault that shows once in a hundred processes needs many of them: tools/gpu/hopper.sh stress counts. It takes
+// ANTIPHASE_TEST_STRESS=repetitions, and a GPU.
 func TestHopperStress(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("ANTIPHASE_TEST_STRESS"))
 	if err != nil {
@@ -57,7 +58,8 @@ func TestHopperStress(t *testing.T) {
 	}
 }
 
-// suspects are the table's kernels, and the same without one of the things that a rare fault might come from, see hopper.cuh.
+// suspects are the table's kernels, and the same without one of the things that a rare fault might come from, see
+// hopper.cuh.
 func (s attnShape) suspects() map[string]hopperKernels {
 	all := map[string]hopperKernels{"table": hopperShapes[s]}
 	for name, option := range map[string]string{"prefetch": "-DPREFETCH=0", "registers": "-DREDISTRIBUTE=0",

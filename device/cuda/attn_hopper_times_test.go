@@ -16,8 +16,8 @@ type hopperVariant struct {
 	back hopperBackward
 }
 
-// variants are the shape's table entry, the same with turns or without where two warpgroups consume, other tiles, and dQ's
-// adds left out, taken as they come, or made by the copy engine.
+// variants are the shape's table entry, the same with turns or without where two warpgroups consume, other tiles, and
+// dQ's adds left out, taken as they come, or made by the copy engine.
 func (s attnShape) variants() []hopperVariant {
 	k := hopperShapes[s]
 	all := []hopperVariant{{"table", k.tile, k.back}}
@@ -47,7 +47,8 @@ func (s attnShape) variants() []hopperVariant {
 	return all
 }
 
-// backwards are other ways to build the shape's backward kernel than the table's. Those that add in order come to the same bits.
+// backwards are other ways to build the shape's backward kernel than the table's. Those that add in order come to the
+// same bits.
 func (s attnShape) backwards() (all []hopperBackward) {
 	base := s.backward()
 	try := []hopperBackward{base, base.copies(s)}
@@ -89,8 +90,8 @@ func (t hopperBackward) String() string {
 
 // TestHopperTimes times the variants of a shape and the tiled kernels in turns: a line for each has the medians of all
 // rounds, milliseconds forward and backward, with the least and the most. A forward pass comes behind another variant's
-// backward pass, so times depend on which variants are timed together: those of one run compare, those of two may not. It
-// takes ANTIPHASE_TEST_TIMES=1, and a GPU; ANTIPHASE_TEST_VARIANTS is a pattern of the names to time.
+// backward pass, so times depend on which variants are timed together: those of one run compare, those of two may not.
+// It takes ANTIPHASE_TEST_TIMES=1, and a GPU; ANTIPHASE_TEST_VARIANTS is a pattern of the names to time.
 func TestHopperTimes(t *testing.T) {
 	if os.Getenv("ANTIPHASE_TEST_TIMES") != "1" {
 		t.Skip("a measurement: ANTIPHASE_TEST_TIMES=1 asks for it")

@@ -9,7 +9,8 @@ import (
 	"antiphase/tensor"
 )
 
-// attnOn makes an attention of b sequences with everything that forward and backward hold; ld adds columns to each row of q.
+// attnOn makes an attention of b sequences with everything that forward and backward hold; ld adds columns to each row
+// of q.
 func attnOn(d *Device, b, t, h, g, dd, dv, extra int, norm bool) (*device.Attn, *device.AttnGrad) {
 	n := b * t
 	a := &device.Attn{AttnShape: device.AttnShape{B: b, T: t, Heads: h, Groups: g, D: dd, DV: dv, Scale: 0.1},

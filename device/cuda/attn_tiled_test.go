@@ -27,8 +27,8 @@ func fill(d *Device, x tensor.Tensor, seed uint64, mean, deviation float64) tens
 	return x
 }
 
-// newTiledCase draws b sequences of t rows, four heads in two groups, with documents and an affine norm. extra columns behind
-// each query row force the general kernels.
+// newTiledCase draws b sequences of t rows, four heads in two groups, with documents and an affine norm. extra columns
+// behind each query row force the general kernels.
 func newTiledCase(d *Device, s attnShape, b, t, extra int) *tiledCase {
 	n, h, g := b*t, 4, 2
 	c := &tiledCase{d: d}
@@ -99,8 +99,8 @@ func (c *tiledCase) free() {
 	}
 }
 
-// tiledAgrees wants the tiled kernels' results within bf16's error of the general kernels', which share no code with them, and
-// the same bits from a second run.
+// tiledAgrees wants the tiled kernels' results within bf16's error of the general kernels', which share no code with
+// them, and the same bits from a second run.
 func tiledAgrees(t *testing.T, d *Device, s attnShape, b, rows int) {
 	t.Helper()
 	fast, slow := newTiledCase(d, s, b, rows, 0), newTiledCase(d, s, b, rows, 3)

@@ -8,8 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Rope waits for CacheWrite where both are wide, and is one kernel with a product only of the product's first columns; in
-// all other cases each op has its own.
+// Rope waits for CacheWrite where both are wide, and is one kernel with a product only of the product's first columns;
+// in all other cases each op has its own.
 func TestTurnsThatWait(t *testing.T) {
 	product := device.MatMul{TransB: true}
 	for name, c := range map[string]struct {
@@ -87,8 +87,8 @@ func newByteCall(d *Device, dim, dv int) *byteCall {
 	return b
 }
 
-// Into a cache of bytes Rope and CacheWrite are one kernel up to heads of 128 and values of 256, in whole pieces of 8, where
-// the keys are what Rope turned and nothing overlaps; in all other cases each has its own.
+// Into a cache of bytes Rope and CacheWrite are one kernel up to heads of 128 and values of 256, in whole pieces of 8,
+// where the keys are what Rope turned and nothing overlaps; in all other cases each has its own.
 func TestBytesTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		dim, dv int

@@ -63,7 +63,8 @@ func (c *turnCall) leaves(k, v tensor.Tensor) bool {
 	if !v.Overlaps(c.x) {
 		return true
 	}
-	from := int(ptr(v)-ptr(c.x)) / v.Type.Size() // columns of one row of both: their spans overlap if there are several rows
+	// Columns of one row of both: their spans overlap if there are several rows.
+	from := int(ptr(v)-ptr(c.x)) / v.Type.Size()
 	return v.Ld == c.x.Ld && from >= c.x.Cols && from+v.Cols <= v.Ld
 }
 

@@ -11,7 +11,8 @@ import (
 	"antiphase/tensor"
 )
 
-// quantised is what a cache of bytes makes of rows of heads of a width: scale·round(x/scale), scale = max|x|/127 of a head.
+// quantised is what a cache of bytes makes of rows of heads of a width: scale·round(x/scale), scale = max|x|/127 of a
+// head.
 func quantised(x []float32, width int) []float64 {
 	out := make([]float64, len(x))
 	for h := 0; h < len(x); h += width {
@@ -53,7 +54,8 @@ func softmaxRow(q, k, v []float64, kw, vw, dv, n int, scale float64) []float64 {
 	return out
 }
 
-// bytesRight writes keys and values to a cache of bytes, wants them back as they were rounded, and attention over them as float64 has it.
+// bytesRight writes keys and values to a cache of bytes, wants them back as they were rounded, and attention over them
+// as float64 has it.
 func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
 	t.Helper()
 	old := d.types.Cache
@@ -174,8 +176,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// joinedRight holds Rope and CacheWrite in one kernel, into a cache of bytes and of bf16 and for more rows than a product's, to the bits of a
-// kernel for each; also where a position lies outside the table or the pages.
+// joinedRight holds Rope and CacheWrite in one kernel, into a cache of bytes and of bf16 and for more rows than a
+// product's, to the bits of a kernel for each; also where a position lies outside the table or the pages.
 func joinedRight(t *testing.T, d *Device) {
 	old := d.types.Cache
 	defer func() { d.types.Cache = old }()

@@ -36,8 +36,8 @@ func TestFaultTexts(t *testing.T) {
 	}
 }
 
-// What a GPU is called and what its bits depend on: the model, the libraries, the number of multiprocessors, by which sums
-// are cut, and the precision of its cache. What its speed depends on is the model.
+// What a GPU is called and what its bits depend on: the model, the libraries, the number of multiprocessors, by which
+// sums are cut, and the precision of its cache. What its speed depends on is the model.
 func TestIdentity(t *testing.T) {
 	d, _ := fakeDevice(t)
 	d.info = cu.Info{Name: "H9", Ordinal: 3, Major: 9, SMs: 40, CublasLt: 120801, NVRTC: 12080}
@@ -57,8 +57,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// The kernels for few rows, by the number of rows, columns and k, on both sides of every bound: 132 multiprocessors with
-// 227 KiB of shared memory, and fewer.
+// The kernels for few rows, by the number of rows, columns and k, on both sides of every bound: 132 multiprocessors
+// with 227 KiB of shared memory, and fewer.
 func TestPickRows(t *testing.T) {
 	for _, c := range []struct {
 		sms, shared, m, n, k int
@@ -85,7 +85,8 @@ func TestPickRows(t *testing.T) {
 	}
 }
 
-// How a sum over k is cut: to two blocks for each multiprocessor, parts of 256 or more in whole pieces of 64, at most 16.
+// How a sum over k is cut: to two blocks for each multiprocessor, parts of 256 or more in whole pieces of 64, at most
+// 16.
 func TestCutOfProducts(t *testing.T) {
 	d, _ := fakeDevice(t)
 	d.info.SMs = 132
@@ -131,7 +132,8 @@ func TestWhoMultiplies(t *testing.T) {
 	}
 }
 
-// What is in flight: a row of a cache counts as one only while every write to that memory was of this slot and position.
+// What is in flight: a row of a cache counts as one only while every write to that memory was of this slot and
+// position.
 func TestFreshRows(t *testing.T) {
 	s := func(slot, pos uint64) span { return span{from: 256, to: 512, slot: slot, pos: pos} }
 	d, _ := fakeDevice(t)

@@ -8,8 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// BenchmarkClassify times the classifier of the 160m model with chunks of several sizes, and its cross-entropy alone with
-// blocks of two sizes and with each logit read once, in turns. It is run with -benchtime=1x.
+// BenchmarkClassify times the classifier of the 160m model with chunks of several sizes, and its cross-entropy alone
+// with blocks of two sizes and with each logit read once, in turns. It is run with -benchtime=1x.
 func BenchmarkClassify(b *testing.B) {
 	const n, width, classes = 32768, 768, 50304
 	d := gpu(b, nil)

@@ -29,7 +29,8 @@ func TestClassifyRing(t *testing.T) {
 	ringRight(t, d, 8192, 50304, ringSlots*ringChunk/4)
 }
 
-// TestClassifyRingLaunch: one block for each multiprocessor, only on Hopper, and where a row is long, fits and has a gradient.
+// TestClassifyRingLaunch: one block for each multiprocessor, only on Hopper, and where a row is long, fits and has a
+// gradient.
 func TestClassifyRingLaunch(t *testing.T) {
 	for _, c := range []struct {
 		major, classes int

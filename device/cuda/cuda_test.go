@@ -36,7 +36,8 @@ func gpu(t testing.TB, progress func(string)) *Device {
 	return nil
 }
 
-// TestSmoke opens the GPU and builds every kernel from nothing, shows what each costs, then finds all of them in the cache.
+// TestSmoke opens the GPU and builds every kernel from nothing, shows what each costs, then finds all of them in the
+// cache.
 func TestSmoke(t *testing.T) {
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME"} {
 		t.Setenv(name, t.TempDir())
@@ -125,8 +126,8 @@ func read(d *Device, all ...tensor.Tensor) (out []byte) {
 	return out
 }
 
-// TestLaunchers runs every launcher on the recorder, at every size of the conformance: no allocation, right geometry, and as
-// many arguments as the kernel has parameters.
+// TestLaunchers runs every launcher on the recorder, at every size of the conformance: no allocation, right geometry,
+// and as many arguments as the kernel has parameters.
 func TestLaunchers(t *testing.T) {
 	drv := cutest.New()
 	drv.Quiet, drv.Params = true, allParams(t)

@@ -8,8 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// decoded are the models that decoding is measured on, as their recipes build them for the plain Transformer: DIFF has half the heads, of
-// values twice as wide; V2 has queries twice as wide and a narrower MLP.
+// decoded are the models that decoding is measured on, as their recipes build them for the plain Transformer: DIFF has
+// half the heads, of values twice as wide; V2 has queries twice as wide and a narrower MLP.
 var decoded = []struct {
 	name                            string
 	layers, dim, heads, head, vocab int
@@ -59,7 +59,8 @@ func replay(b *testing.B, d *Device, times int, bytes float64, f func()) {
 	}
 }
 
-// BenchmarkDecodeProducts times the products of a decoding step, each over so many copies of its weights that none waits in L2.
+// BenchmarkDecodeProducts times the products of a decoding step, each over so many copies of its weights that none
+// waits in L2.
 func BenchmarkDecodeProducts(b *testing.B) {
 	d := gpu(b, nil)
 	for _, m := range decoded {
@@ -91,7 +92,8 @@ func BenchmarkDecodeProducts(b *testing.B) {
 	}
 }
 
-// decodePages is a cache of `rows` sequences of `context` positions in shuffled pages, and the rows' slots and last positions.
+// decodePages is a cache of `rows` sequences of `context` positions in shuffled pages, and the rows' slots and last
+// positions.
 func decodePages(d *Device, rows, context int) (table, slot, pos tensor.Tensor) {
 	const page = 64
 	pages := context / page
@@ -197,7 +199,8 @@ func (s *decodeStep) attend(l *decodeLayer) {
 		s.slot, s.pos)
 }
 
-// run is the step, with a residual stream that goes from one buffer to another at each norm, as the model's does; pause comes after each op.
+// run is the step, with a residual stream that goes from one buffer to another at each norm, as the model's does; pause
+// comes after each op.
 func (s *decodeStep) run(pause func()) {
 	d, product := s.d, device.MatMul{TransB: true}
 	d.Embed(s.x, s.words, s.ids)
@@ -242,9 +245,9 @@ func (s *decodeStep) run(pause func()) {
 	d.MatMul(s.logit, s.h, s.words, product)
 }
 
-// BenchmarkDecode times, at a context of 4096: each architecture's attention over all layers' caches, the small ops of the layers alone
-// (latency: they move nothing to speak of), and the whole step, each as one graph. Bytes are weights, K and V, each once. The step of one sequence also
-// with every op a kernel of its own, and waited for each time.
+// BenchmarkDecode times, at a context of 4096: each architecture's attention over all layers' caches, the small ops of
+// the layers alone (latency: they move nothing to speak of), and the whole step, each as one graph. Bytes are weights,
+// K and V, each once. The step of one sequence also with every op a kernel of its own, and waited for each time.
 func BenchmarkDecode(b *testing.B) {
 	const context = 4096
 	d := gpu(b, nil)

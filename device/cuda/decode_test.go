@@ -21,7 +21,8 @@ func TestDecode(t *testing.T) {
 	faultsRight(t, d)
 }
 
-// Kernels that start before their turn leave the bits that they leave one by one: as a stream of launches, and as a graph.
+// Kernels that start before their turn leave the bits that they leave one by one: as a stream of launches, and as a
+// graph.
 func TestDecodeChained(t *testing.T) {
 	d := gpu(t, nil)
 	for _, arch := range []string{"plain", "diff", "diff2"} {
@@ -99,9 +100,10 @@ func rowsRight(t *testing.T, d *Device) {
 	}
 }
 
-// cachedRight holds cached attention of every shape that the compiler knows, and of some that it does not (widths that are no multiple of 16, values
-// wider than a join has threads), to the oracle, with heads that share keys and without, and its rows to the bits they have alone. same tells the
-// shapes whose kernels must come to the bits of the general ones, which pack P again for every 16 columns.
+// cachedRight holds cached attention of every shape that the compiler knows, and of some that it does not (widths that
+// are no multiple of 16, values wider than a join has threads), to the oracle, with heads that share keys and without,
+// and its rows to the bits they have alone. same tells the shapes whose kernels must come to the bits of the general
+// ones, which pack P again for every 16 columns.
 func cachedRight(t *testing.T, d *Device, context int, same func(attnShape) bool) {
 	for _, s := range append(slices.Collect(maps.Keys(cachedShapes[false])), attnShape{1, 1, 72, 40},
 		attnShape{2, 2, 200, 400}) {

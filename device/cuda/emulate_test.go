@@ -19,8 +19,9 @@ import (
 	"antiphase/internal/cu"
 )
 
-// emulator is a Driver that runs the kernels on the CPU: their text is compiled as C++ with testdata/ptx.cuh in the place
-// of kernels/ptx.cuh. It is slow and right, so that the kernels' arithmetic, bounds and barriers are tested on any machine.
+// emulator is a Driver that runs the kernels on the CPU: their text is compiled as C++ with testdata/ptx.cuh in the
+// place of kernels/ptx.cuh. It is slow and right, so that the kernels' arithmetic, bounds and barriers are tested on
+// any machine.
 type emulator struct {
 	t        testing.TB
 	compiler string
@@ -34,7 +35,8 @@ type emulator struct {
 
 type emulated struct{ launch, entry uintptr }
 
-// emulatedUnits are those that some test has compiled, by name and text: they serve all tests, which run one after the other.
+// emulatedUnits are those that some test has compiled, by name and text: they serve all tests, which run one after the
+// other.
 var emulatedUnits = map[string]uintptr{}
 
 var _ cu.Driver = (*emulator)(nil)

@@ -10,8 +10,8 @@ import (
 	"antiphase/model"
 )
 
-// TestEmulated holds every kernel to the contract, on the CPU, at a third of the sizes; at all of them, which takes a minute,
-// with ANTIPHASE_TEST_LONG=1.
+// TestEmulated holds every kernel to the contract, on the CPU, at a third of the sizes; at all of them, which takes a
+// minute, with ANTIPHASE_TEST_LONG=1.
 func TestEmulated(t *testing.T) {
 	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
 		t.Setenv("ANTIPHASE_TEST_SHORT", "1")
@@ -29,7 +29,8 @@ func TestEmulatedWide(t *testing.T) {
 	rowsAlone(t, d)
 }
 
-// TestEmulatedModel trains and decodes by graphs and takes a prompt on the emulator. One architecture does for most: what differs between them is in the ops.
+// TestEmulatedModel trains and decodes by graphs and takes a prompt on the emulator. One architecture does for most:
+// what differs between them is in the ops.
 func TestEmulatedModel(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()

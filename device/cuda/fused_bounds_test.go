@@ -58,8 +58,8 @@ func TestNormsThatRan(t *testing.T) {
 	}
 }
 
-// Which products wait for the next op: of up to 8 rows, in bf16 of whole tiles with a kernel that can do it, in fp32 of up
-// to 64 columns.
+// Which products wait for the next op: of up to 8 rows, in bf16 of whole tiles with a kernel that can do it, in fp32 of
+// up to 64 columns.
 func TestProductsThatWait(t *testing.T) {
 	for _, c := range []struct {
 		rows, cols int

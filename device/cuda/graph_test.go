@@ -62,8 +62,8 @@ func text(r *rand.Rand, b, n int) *model.Batch {
 	return x
 }
 
-// plan is what a step of steps does beside training: another length, documents kept apart, a target less (another scale), an
-// evaluation larger than any step behind it.
+// plan is what a step of steps does beside training: another length, documents kept apart, a target less (another
+// scale), an evaluation larger than any step behind it.
 var plan = []struct {
 	T                   int
 	apart, short, score bool
@@ -148,8 +148,8 @@ func TestRecordedSteps(t *testing.T) {
 	}
 }
 
-// decodings runs prompts and decoding steps of changing numbers of sequences through a cache and gives all logits, bit for bit. An
-// evaluation between takes the arena and grows scratch memory.
+// decodings runs prompts and decoding steps of changing numbers of sequences through a cache and gives all logits, bit
+// for bit. An evaluation between takes the arena and grows scratch memory.
 func decodings(t *testing.T, d device.Device, arch string) (out []string) {
 	m := small(t, d, arch)
 	c := m.NewCache(16, 4, 3, 8)
@@ -305,7 +305,8 @@ func TestDecodingIsOneLaunch(t *testing.T) {
 	}
 }
 
-// TestStepIsOneLaunch: from the third on, a training step asks the driver for one graph and nothing else, and allocates nothing.
+// TestStepIsOneLaunch: from the third on, a training step asks the driver for one graph and nothing else, and allocates
+// nothing.
 func TestStepIsOneLaunch(t *testing.T) {
 	for _, kind := range kinds() {
 		d, drv := fakeDevice(t)

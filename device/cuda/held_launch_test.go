@@ -181,8 +181,8 @@ func turnedLaunches(t *testing.T, rows, k int, run func(s *turned)) (names []str
 	return names
 }
 
-// TestHeldChain: a norm, its product, their Rope and CacheWrite are one kernel where each reads what the one before left, and otherwise go as far as
-// that holds, in order.
+// TestHeldChain: a norm, its product, their Rope and CacheWrite are one kernel where each reads what the one before
+// left, and otherwise go as far as that holds, in order.
 func TestHeldChain(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -8,7 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// leftRight checks products that make their rows by a norm against the bits of two ops, and what the norm writes too; and those that go through Sigmoid.
+// leftRight checks products that make their rows by a norm against the bits of two ops, and what the norm writes too;
+// and those that go through Sigmoid.
 func leftRight(t *testing.T, d *Device) {
 	for _, k := range []int{8, 104, 768, 1024, 1536} {
 		for _, rows := range []int{1, 2} {
@@ -162,7 +163,8 @@ func (s *turned) turn() {
 	s.d.CacheWrite(s.cache, s.qkv.Columns(s.q, to), s.qkv.Columns(to, s.qkv.Cols), s.slot, s.pos)
 }
 
-// turnedRight holds Rope and CacheWrite in one kernel, by themselves and with the norm and the product before them, to the bits of a kernel for each.
+// turnedRight holds Rope and CacheWrite in one kernel, by themselves and with the norm and the product before them, to
+// the bits of a kernel for each.
 func turnedRight(t *testing.T, d *Device) {
 	for _, interleaved := range []bool{false, true} {
 		for _, rows := range []int{1, 2, 3, 8} {
@@ -185,7 +187,8 @@ func turnedRight(t *testing.T, d *Device) {
 	}
 }
 
-// faultsRight checks ops in one kernel against the faults and the bits of one kernel for each, where positions lie outside the table, the pages or both.
+// faultsRight checks ops in one kernel against the faults and the bits of one kernel for each, where positions lie
+// outside the table, the pages or both.
 func faultsRight(t *testing.T, d *Device) {
 	for _, c := range []struct {
 		what       string

@@ -58,8 +58,8 @@ func checkUnit(t testing.TB, compiler, unit, options string) (map[string]int, er
 
 var parameters = sync.OnceValue(func() map[string]map[string]int { return map[string]map[string]int{} })
 
-// allParams checks every unit of the registry, once for all tests, and gives the parameters of every kernel by its name.
-// Kernels of one name in several units (other options) have the same parameters.
+// allParams checks every unit of the registry, once for all tests, and gives the parameters of every kernel by its
+// name. Kernels of one name in several units (other options) have the same parameters.
 func allParams(t testing.TB) map[string]int {
 	t.Helper()
 	compiler, all := clang(t), map[string]int{}

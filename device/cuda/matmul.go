@@ -35,7 +35,8 @@ func (d *products) multiply(c, a, b tensor.Tensor, op device.MatMul) {
 	if op.TransA {
 		k = a.Rows
 	}
-	if k >= 8 && (c.Rows > fewRows || op.TransA && k > fewRows) { // rows that are not 16-byte aligned slow down the library, and our kernels more
+	// Rows that are not 16-byte aligned slow down the library, and our kernels more.
+	if k >= 8 && (c.Rows > fewRows || op.TransA && k > fewRows) {
 		d.product.M, d.product.N, d.product.K = c.Rows, c.Cols, k
 		d.product.LdA, d.product.LdB, d.product.LdC = a.Ld, b.Ld, c.Ld
 		d.product.TransA, d.product.TransB = op.TransA, op.TransB

@@ -15,8 +15,8 @@ var errFull = errors.New("the GPU is full")
 
 func (full) Alloc(int) (uintptr, error) { return 0, errFull }
 
-// Everything that allocates device memory reports its lack in the same way: by a panic with tensor.NoMemory, which callers
-// turn into an error, and before a kernel is launched without its memory.
+// Everything that allocates device memory reports its lack in the same way: by a panic with tensor.NoMemory, which
+// callers turn into an error, and before a kernel is launched without its memory.
 func TestNoMemory(t *testing.T) {
 	for what, use := range map[string]func(d *Device) func(){
 		"Alloc":   func(d *Device) func() { return func() { d.Alloc(64) } },

@@ -64,8 +64,8 @@ func TestOldGPUs(t *testing.T) {
 	}
 }
 
-// Shared memory is asked for where a kernel has not had as much, above 48 KiB; kernels that start early say so once, and
-// ask for any.
+// Shared memory is asked for where a kernel has not had as much, above 48 KiB; kernels that start early say so once,
+// and ask for any.
 func TestSharedIsReserved(t *testing.T) {
 	d, w := watchedDevice(t)
 	plain, early := kernelOf("copy", "copy_a"), earlyOf("copy", "copy_b")

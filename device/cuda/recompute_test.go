@@ -10,7 +10,8 @@ import (
 	"antiphase/model"
 )
 
-// recomputeSame wants the bits of losses and gradients of two batches, the second on memory that has settled, whatever is recomputed.
+// recomputeSame wants the bits of losses and gradients of two batches, the second on memory that has settled, whatever
+// is recomputed.
 func recomputeSame(t *testing.T, d *Device, c model.Config, rows int) {
 	t.Helper()
 	var want []byte

@@ -14,9 +14,9 @@ type timed struct {
 	ms   [][]float64
 }
 
-// timeInTurns times all ways in turns by a device's clock, at least three rounds, and sorts the times. A kernel has taken
-// 20 % more or less by what ran before it, probably by the power that took and the clock it left. So each way comes behind
-// each other equally often, and the first visit, of the way that comes last, does not count.
+// timeInTurns times all ways in turns by a device's clock, at least three rounds, and sorts the times. A kernel has
+// taken 20 % more or less by what ran before it, probably by the power that took and the clock it left. So each way
+// comes behind each other equally often, and the first visit, of the way that comes last, does not count.
 func timeInTurns(t testing.TB, clock func(f func()) (float64, error), all []*timed) {
 	if len(all) == 0 {
 		return
@@ -66,8 +66,8 @@ func milliseconds(t testing.TB, clock func(f func()) (float64, error), f func())
 }
 
 // turns is the order in which n ways take turns: n-1 rounds in which each comes once, such that each comes behind each
-// other exactly once, if the first of all comes behind the last. It is found step by step: of the ways left in a round the
-// nearest that has not yet followed this one, and back again where that leads nowhere.
+// other exactly once, if the first of all comes behind the last. It is found step by step: of the ways left in a round
+// the nearest that has not yet followed this one, and back again where that leads nowhere.
 func turns(n int) []int {
 	if n == 1 {
 		return []int{0}

@@ -99,8 +99,8 @@ func (b *beside) product(m, n, k int, op device.MatMul, to tensor.DType) {
 	b.same(fmt.Sprintf("%v to %v, %d×%d×%d", op, to, m, n, k), z, tol)
 }
 
-// wide checks the device against the oracle where conformance's sizes do not reach: sums over k in parts, many chunks of rows,
-// rows wider than a block's first piece.
+// wide checks the device against the oracle where conformance's sizes do not reach: sums over k in parts, many chunks
+// of rows, rows wider than a block's first piece.
 func wide(t *testing.T, d *Device, m, n, k int) {
 	b := newBeside(t, d)
 	for trans := range 4 {

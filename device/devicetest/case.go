@@ -58,8 +58,8 @@ type arg struct {
 	floor      float64                           // scale of the comparison if the result itself is smaller
 	coarse     tensor.DType                      // coarser dtype to whose values the result is rounded
 	exact      bool                              // compared bit for bit
-	product    bool                              // result of a product of Act values: as precise as the device's products
-	loose      bool                              // result that passes through Act values inside the op: as precise as Act
+	product    bool                              // a product of Act values: as precise as the device's products
+	loose      bool                              // result that passes through Act values in the op: as precise as Act
 	dense      bool                              // must be dense
 	anyRows    bool                              // one more row would also be valid
 	anyCols    bool

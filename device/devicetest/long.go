@@ -39,7 +39,8 @@ func runLong(t *testing.T, d device.Device, s attnSpec) {
 	if s.keys > 0 {
 		fwd, bwd = diffattentionCase(s), diffattentionBackwardCase(s)
 	}
-	for _, a := range []string{"q", "k"} { // sharper than usual: at this length a mean of everything would be almost zero
+	// Sharper than usual: at this length a mean of everything would be almost zero.
+	for _, a := range []string{"q", "k"} {
 		normal(0, 1.5)(fwd.named(a))
 	}
 	v := fwd.values(d.Types())

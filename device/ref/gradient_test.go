@@ -42,7 +42,8 @@ type param struct {
 	x, grad tensor.Tensor
 }
 
-// check checks each claimed gradient of loss = Σ out∘weight against central differences, at up to 60 elements of each input.
+// check checks each claimed gradient of loss = Σ out∘weight against central differences, at up to 60 elements of each
+// input.
 func (b *bench) check(t *testing.T, forward func(), out, weight tensor.Tensor, params ...param) {
 	t.Helper()
 	loss := func() float64 {
@@ -199,7 +200,8 @@ func norms(b *bench, dv int) map[string]device.HeadNorm {
 	}
 }
 
-// starts are no documents, and documents that begin at row 0 and 3 of the first sequence and at 0, 1 and 4 of the second.
+// starts are no documents, and documents that begin at row 0 and 3 of the first sequence and at 0, 1 and 4 of the
+// second.
 func starts(b *bench) map[string]tensor.Tensor {
 	return map[string]tensor.Tensor{"whole": {}, "documents": b.ints(0, 0, 0, 3, 3, 0, 1, 1, 1, 4)}
 }

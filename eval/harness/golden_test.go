@@ -15,7 +15,8 @@ import (
 	"antiphase/eval"
 )
 
-// goldenFile is what the harness itself asked for the files of testdata/tasks, what was answered, and how it scored that.
+// goldenFile is what the harness itself asked for the files of testdata/tasks, what was answered, and how it scored
+// that.
 type goldenFile struct {
 	Origin string
 	Tasks  []goldenTask

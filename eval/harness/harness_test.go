@@ -91,7 +91,8 @@ func TestBuiltIn(t *testing.T) {
 	dir := t.TempDir()
 	files := tasksOf(t, filepath.Join("testdata", "tasks"))
 	s := subject(t)
-	for _, name := range []string{"cb", "copa", "rte", "wic", "wsc", "sst2", "mrpc", "qnli"} { // these have the sets' own fields
+	// These have the sets' own fields.
+	for _, name := range []string{"cb", "copa", "rte", "wic", "wsc", "sst2", "mrpc", "qnli"} {
 		x := builtIn["hellaswag"]
 		x.file, x.from = "glue/"+name+"_val", name+"_val"
 		builtIn[name] = x
@@ -215,8 +216,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A folder of tasks may be somebody else's: it reads its own files and what lies below --data, and nothing else of the machine, neither by name
-// nor through a link.
+// A folder of tasks may be somebody else's: it reads its own files and what lies below --data, and nothing else of the
+// machine, neither by name nor through a link.
 func TestStaysInside(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "d.jsonl"), docs)
@@ -304,7 +305,8 @@ func laughs() string {
 	return b.String()
 }
 
-// Files include others, group tasks, and have their samples in lists, in Parquet, or below --data under the data set's name.
+// Files include others, group tasks, and have their samples in lists, in Parquet, or below --data under the data set's
+// name.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "d.jsonl"), docs)

@@ -43,8 +43,8 @@ func TestWhereExamplesComeFrom(t *testing.T) {
 	}
 }
 
-// A group may not have the name that selects all tasks; an inline task of a group keeps the file's own keys and adds its
-// own.
+// A group may not have the name that selects all tasks; an inline task of a group keeps the file's own keys and adds
+// its own.
 func TestGroupNames(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "docs.jsonl"), "{\"q\": \"one\", \"a\": 1}\n")

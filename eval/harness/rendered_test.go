@@ -162,8 +162,8 @@ func TestMetricsByHand(t *testing.T) {
 		text, rows, said string
 		want             map[string]float64
 	}{
-		// Scores with the delimiter: −2 −9; −3 −4; −3 −5; −2 −4. By character: −2 −9/4; −3/2 −4/3; −3/2 −5/4; −2 −4/3. By byte: −2 −9/8;
-		// the others as by character. The first choice is said each time: gold 0 1 1 1, said 0 0 0 0.
+		// Scores with the delimiter: −2 −9; −3 −4; −3 −5; −2 −4. By character: −2 −9/4; −3/2 −4/3; −3/2 −5/4; −2 −4/3.
+		// By byte: −2 −9/8; the others as by character. The first choice is said each time: gold 0 1 1 1, said 0 0 0 0.
 		"choices": {choices + all, rows, "",
 			map[string]float64{"acc": 0.5, "acc_norm": 1, "acc_bytes": 0.75, "exact_match": 0.5, "f1": 0, "mcc": 0}},
 		"usual": {choices, rows, "", map[string]float64{"acc": 0.5, "acc_norm": 1}},

@@ -15,8 +15,8 @@ import (
 	"antiphase/metrics"
 )
 
-// The paper's levels of many-shot learning and its spreads over orders stand in a figure whose questions, context and number
-// of orders are the paper's, although its prompts are not known; and in no other.
+// The paper's levels of many-shot learning and its spreads over orders stand in a figure whose questions, context and
+// number of orders are the paper's, although its prompts are not known; and in no other.
 func TestPaperBesideFigures(t *testing.T) {
 	page := func(kind, group string, context int, change func(*eval.Result), detail any) *Page {
 		r := made(kind, group, "acc", "accuracy, %", 40, 0.5, detail)
@@ -119,7 +119,8 @@ func TestOneTableThreeWays(t *testing.T) {
 	}
 }
 
-// A file of results has every key that readers of lm-evaluation-harness's results look for, with the values of its own model.
+// A file of results has every key that readers of lm-evaluation-harness's results look for, with the values of its own
+// model.
 func TestHarnessByHand(t *testing.T) {
 	p := pairOf()
 	e := p.Evaluation
@@ -149,8 +150,8 @@ func TestHarnessByHand(t *testing.T) {
 	}
 }
 
-// A file in a folder whose name no model bears is removed if a model that is there wrote it, by hash, precision and device;
-// one of a model of another process stays.
+// A file in a folder whose name no model bears is removed if a model that is there wrote it, by hash, precision and
+// device; one of a model of another process stays.
 func TestHarnessOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, hash, dtype, device string) {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Error bars are those of their own points and stay inside the frame, whatever points have no value or lie above or below it.
+// Error bars are those of their own points and stay inside the frame, whatever points have no value or lie above or
+// below it.
 func TestWhiskers(t *testing.T) {
 	found := regexp.MustCompile(`<line class="whisker" x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)"/>`)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -55,8 +56,9 @@ func TestWhiskers(t *testing.T) {
 	}
 }
 
-// A chart by hand: its frame is 40 to 427.6 by 234 to 14, since the longest label takes 6 · 7.4 units. Faint lines and bands
-// lie below the lines, a reference is dashed, bare dots have neither line nor label, and labels stand at the ends.
+// A chart by hand: its frame is 40 to 427.6 by 234 to 14, since the longest label takes 6 · 7.4 units. Faint lines and
+// bands lie below the lines, a reference is dashed, bare dots have neither line nor label, and labels stand at the
+// ends.
 func TestLineChart(t *testing.T) {
 	list := []series{
 		{name: "a", class: "s0", dots: true, format: "%.2f", line: [][2]float64{{0, 0}, {5, 0.5}, {10, 1}},

@@ -125,7 +125,8 @@ func TestCurveData(t *testing.T) {
 		"B q2/1/5/"}})
 }
 
-// What the answer's token looks at: shares of the longest prompts, by depth, layer and head; noise is the context around it.
+// What the answer's token looks at: shares of the longest prompts, by depth, layer and head; noise is the context
+// around it.
 func TestAttentionData(t *testing.T) {
 	seg := func(x float64) task.Segments {
 		return task.Segments{BOS: x, Before: 0.25 * x, Answer: 0.5 * x, After: 0.125 * x, Query: 0.0625 * x}
@@ -326,7 +327,8 @@ func TestSampleBlocks(t *testing.T) {
 	}
 }
 
-// A bundle of seeds is a mean with the band of all seeds, as far as every seed reaches; every point of every seed is in the data.
+// A bundle of seeds is a mean with the band of all seeds, as far as every seed reaches; every point of every seed is in
+// the data.
 func TestBundleData(t *testing.T) {
 	floor := 0.25
 	b := &Bundle{ID: "x", Title: "X", Y: "y", Share: true, Floor: &floor,

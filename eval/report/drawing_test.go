@@ -115,7 +115,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Boxes have the quartiles, the median and the extremes of their samples, on an axis from 150 to 422; the spread is in points.
+// Boxes have the quartiles, the median and the extremes of their samples, on an axis from 150 to 422; the spread is in
+// points.
 func TestBoxes(t *testing.T) {
 	svg := string(boxChart("x", []box{{"a", "s0", []float64{0.75, 0, 0.25, 1, 0.5}}, {"b", "s1", nil},
 		{"c", "s1", []float64{0.5}}}))
@@ -159,7 +160,8 @@ func TestHeat(t *testing.T) {
 	if got := labels(svg, "tick mid"); !slices.Equal(got, []string{"c1", "c2"}) {
 		t.Errorf("%q", got)
 	}
-	if got := places(svg, "value mid"); !slices.Equal(got, []string{"158 36.5", "370 36.5", "158 62.5"}) { // the middles of the cells
+	// The middles of the cells.
+	if got := places(svg, "value mid"); !slices.Equal(got, []string{"158 36.5", "370 36.5", "158 62.5"}) {
 		t.Errorf("%q", got)
 	}
 	if got := places(svg, "tick mid"); !slices.Equal(got, []string{"158 86", "370 86"}) {
@@ -220,8 +222,8 @@ func TestOutlierBars(t *testing.T) {
 	}
 }
 
-// A map's cells are coloured by sign with the root of the score; scores below the visible are not drawn; the prompt is coloured
-// by the last row.
+// A map's cells are coloured by sign with the root of the score; scores below the visible are not drawn; the prompt is
+// coloured by the last row.
 func TestMapDrawing(t *testing.T) {
 	x := &task.MapExample{Layer: 2, Head: 3, Units: []string{"a ", "b\n"}, Answer: [2]int{1, 2}, Query: 1,
 		Maps: []task.Matrix{{Name: "A", Rows: [][]float64{{0.25}, {-0.01, 0.0001}}}}}
@@ -259,7 +261,8 @@ func TestMapDrawing(t *testing.T) {
 	}
 }
 
-// The lead figure: every headline measure in units of half its interval, right is better, whatever direction the measure has.
+// The lead figure: every headline measure in units of half its interval, right is better, whatever direction the
+// measure has.
 func TestLeadBars(t *testing.T) {
 	var cells []*eval.Cell
 	for i, name := range []string{"A", "B"} {
@@ -295,8 +298,8 @@ func TestLeadBars(t *testing.T) {
 	}
 }
 
-// The CSV of scores has every metric of every side with its interval, its floors and its difference to the first; minus signs
-// are those of programs.
+// The CSV of scores has every metric of every side with its interval, its floors and its difference to the first; minus
+// signs are those of programs.
 func TestScoreRows(t *testing.T) {
 	e := fakePage(t).Evaluation
 	rows, err := csv.NewReader(bytes.NewReader(csvBytes(scoreRows(e)))).ReadAll()

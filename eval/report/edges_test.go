@@ -278,8 +278,8 @@ func TestFilesOfEverything(t *testing.T) {
 	}
 }
 
-// The first figure has a row for each headline with a direction on which both were compared. A dot has the colour of the
-// better side only if the difference is significant and that side is above its floors, and stays in the frame.
+// The first figure has a row for each headline with a direction on which both were compared. A dot has the colour of
+// the better side only if the difference is significant and that side is above its floors, and stays in the frame.
 func TestLeadRows(t *testing.T) {
 	const far = 1000
 	e := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "A"}}, {Model: eval.Model{Name: "B"}}}}
@@ -338,8 +338,8 @@ func TestLeadRows(t *testing.T) {
 	}
 }
 
-// A series of bits has the rows of its kind only, by bits; a curve of gradients needs two points; a group's means are its
-// own.
+// A series of bits has the rows of its kind only, by bits; a curve of gradients needs two points; a group's means are
+// its own.
 func TestRowsOfAKind(t *testing.T) {
 	row := func(of, per string, bits int) task.LowbitRow {
 		return task.LowbitRow{Of: of, Per: per, Bits: bits, Score: eval.Mean{Value: float64(bits)}}

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Every row of the LaTeX table has as many cells as its head declares, braces are balanced, and nothing but ASCII is left.
+// Every row of the LaTeX table has as many cells as its head declares, braces are balanced, and nothing but ASCII is
+// left.
 func TestLaTeX(t *testing.T) {
 	p := fakePage(t)
 	var b bytes.Buffer

@@ -144,7 +144,8 @@ func Short(x float64, digits int) string {
 	x = math.Abs(x)
 	for _, letter := range []string{"", "k", "M", "B"} {
 		s := strconv.FormatFloat(x, 'g', digits, 64)
-		if r, err := strconv.ParseFloat(s, 64); err == nil && r < 1000 { // a number that rounds to a thousand has the next letter
+		// A number that rounds to a thousand has the next letter.
+		if r, err := strconv.ParseFloat(s, 64); err == nil && r < 1000 {
 			return sign + strings.Replace(s, "-", "−", 1) + letter
 		}
 		x /= 1000

@@ -38,8 +38,8 @@ func TestAboveFloors(t *testing.T) {
 	}
 }
 
-// The table of scaling has a row per point, the name at the first of a curve, the fit beside the loss, then each curve's
-// equation.
+// The table of scaling has a row per point, the name at the first of a curve, the fit beside the loss, then each
+// curve's equation.
 func TestScalingRows(t *testing.T) {
 	points := []eval.ScalingPoint{{X: 1000, Loss: 3.5}, {X: 4000, Loss: 2.75}}
 	r := &eval.ScalingResult{By: "tokens",
@@ -83,8 +83,8 @@ func TestScalingBesideThePaper(t *testing.T) {
 	}
 }
 
-// Sides without a number have a dash beside the paper's; measures without a direction and questions without measures are
-// not compared.
+// Sides without a number have a dash beside the paper's; measures without a direction and questions without measures
+// are not compared.
 func TestSidesWithoutANumber(t *testing.T) {
 	var cells []*eval.Cell
 	for i, name := range []string{"A", "B", "C"} {

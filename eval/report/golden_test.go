@@ -30,8 +30,8 @@ var (
 	written    = regexp.MustCompile(`>([^<>]+)<`)
 )
 
-// drawn is a drawing in a few lines: its texts, how often each kind of element is there, and a sum of all coordinates in
-// which each has its own weight.
+// drawn is a drawing in a few lines: its texts, how often each kind of element is there, and a sum of all coordinates
+// in which each has its own weight.
 func drawn(svg string) string {
 	kinds, sum, n := map[string]int{}, 0.0, 0
 	for _, e := range elements.FindAllStringSubmatch(svg, -1) {
@@ -113,8 +113,8 @@ func checkpointsPage() *Page {
 	return &Page{Evaluation: eval.Assemble(cells)}
 }
 
-// The page of invented results, every number, text and coordinate of it, is the one in testdata: a change of it is looked
-// at, and written with -update.
+// The page of invented results, every number, text and coordinate of it, is the one in testdata: a change of it is
+// looked at, and written with -update.
 func TestPageAsItWas(t *testing.T) {
 	p, later := fakePage(t), checkpointsPage()
 	got := slices.Concat(pageLines(renderPage(t, p)), strings.Split(p.Table(false), "\n"),

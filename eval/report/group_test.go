@@ -9,8 +9,8 @@ import (
 	"antiphase/eval"
 )
 
-// groupOf is an evaluation of models by what each was asked: "task/shots" with a share of right answers, a loss where the
-// task begins with "ppl", generated questions where it begins with "standin_".
+// groupOf is an evaluation of models by what each was asked: "task/shots" with a share of right answers, a loss where
+// the task begins with "ppl", generated questions where it begins with "standin_".
 func groupOf(asked map[string]map[string]float64) *eval.Evaluation {
 	var cells []*eval.Cell
 	for _, model := range []string{"A", "B", "C"} {

@@ -12,7 +12,8 @@ import (
 	"antiphase/eval"
 )
 
-// The keys of a task that was asked in several ways say which way each is, whatever came first: none of them passes for the task itself.
+// The keys of a task that was asked in several ways say which way each is, whatever came first: none of them passes for
+// the task itself.
 func TestHarnessSeveralWays(t *testing.T) {
 	ways := []map[string]any{{"needles": 1, "queries": 1}, {"needles": 4, "queries": 2}}
 	var first []string
@@ -45,7 +46,8 @@ func TestHarnessSeveralWays(t *testing.T) {
 	}
 }
 
-// Every model has a folder of its own, inside of the store whatever its name is, and none under a name that it no longer bears.
+// Every model has a folder of its own, inside of the store whatever its name is, and none under a name that it no
+// longer bears.
 func TestHarnessFolders(t *testing.T) {
 	dir := t.TempDir()
 	cell := func(name, hash, precision string) *eval.Cell {

@@ -146,8 +146,9 @@ func changed(q *eval.Result, metric string) []string {
 		say(number(q.Config["max_tokens"]) != 16384,
 			"at most %v tokens of reasoning, the paper 16384 after distilled reasoning", q.Config["max_tokens"])
 	case q.Kind == "outliers":
-		used := number(q.Config["used_tokens"])                                                  // older results do not have it
-		say(used > 0 && used < 380_000, "%v tokens, the paper 400,000", q.Config["used_tokens"]) // whole sequences: slightly fewer
+		used := number(q.Config["used_tokens"]) // older results do not have it
+		// Whole sequences: slightly fewer.
+		say(used > 0 && used < 380_000, "%v tokens, the paper 400,000", q.Config["used_tokens"])
 	}
 	return out
 }

@@ -11,8 +11,8 @@ import (
 	"antiphase/eval"
 )
 
-// The paper's numbers by what the paper prints of them elsewhere: averages of Tables 1 and 8 and of the mathematics, Figure 1
-// as Table 3 at half the depth, exact logits of Figure 8 as HellaSwag of Table 8, order of Table 5.
+// The paper's numbers by what the paper prints of them elsewhere: averages of Tables 1 and 8 and of the mathematics,
+// Figure 1 as Table 3 at half the depth, exact logits of Figure 8 as HellaSwag of Table 8, order of Table 5.
 func TestPaperNumbersAgree(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
@@ -85,8 +85,8 @@ func TestPaperNumbersAgree(t *testing.T) {
 	}
 }
 
-// Figures 4 and 5 of the paper: positions as printed, and what it says of retrieval: 0.12 against 0.88 at a quarter of 64K, a
-// mean of 0.52 against 0.86 there, and all of the needles at the end.
+// Figures 4 and 5 of the paper: positions as printed, and what it says of retrieval: 0.12 against 0.88 at a quarter of
+// 64K, a mean of 0.52 against 0.86 there, and all of the needles at the end.
 func TestPaperFigures(t *testing.T) {
 	if fmt.Sprint(paperPositions.at) != "[60 100 200 500 1000 2000 4000 8000 16000 32000 48000 65537]" ||
 		len(paperPositions.base) != 12 || len(paperPositions.diff) != 12 {

@@ -27,7 +27,7 @@ type Page struct {
 	Scaling    []eval.ScalingResult `json:"scaling,omitempty"` // by parameters, by tokens
 	Ablation   *Ablation            `json:"ablation,omitempty"`
 	Experiment *Experiment          `json:"experiment,omitempty"`
-	Brief      map[string][]string  `json:"brief,omitempty"` // metrics of each task that the table shows; a task that is not there shows all
+	Brief      map[string][]string  `json:"brief,omitempty"` // metrics of a task that the table shows; not there: all
 }
 
 // Training is the training record of a model.

@@ -154,8 +154,8 @@ func TestMarksOfARow(t *testing.T) {
 	}
 }
 
-// Rows of a table: all metrics of a task or those that are chosen, floors in the measure's unit, a group's mean once and
-// after its last task, wherever that stands, and what is known of training.
+// Rows of a table: all metrics of a task or those that are chosen, floors in the measure's unit, a group's mean once
+// and after its last task, wherever that stands, and what is known of training.
 func TestRowsOfATable(t *testing.T) {
 	acc := []eval.Metric{{Name: "acc", Label: "accuracy, %", Mean: eval.Mean{Value: 0.5},
 		Floors: map[string]float64{"chance": 0.25}},

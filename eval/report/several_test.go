@@ -31,8 +31,8 @@ func again(r *eval.Result, variant int) *eval.Result {
 	return &x
 }
 
-// A task that was asked in two ways has the figures of both, each under its own name; one way without data, as rows of an
-// experiment may come, takes nothing from the other, whichever comes first.
+// A task that was asked in two ways has the figures of both, each under its own name; one way without data, as rows of
+// an experiment may come, takes nothing from the other, whichever comes first.
 func TestTwoQuestionsOfATask(t *testing.T) {
 	seen := 0
 	point := eval.Mean{Value: 0.5, StdErr: 0.1, N: 4}

@@ -85,8 +85,8 @@ func TestVerdictIsPaired(t *testing.T) {
 	}
 }
 
-// A score on its floor is not marked as better, however sure the difference: copying earns half of what is "free" with R = 2 of N = 4, and a
-// model at 47 % is not a winner over one at 38 %.
+// A score on its floor is not marked as better, however sure the difference: copying earns half of what is "free" with
+// R = 2 of N = 4, and a model at 47 % is not a winner over one at 38 %.
 func TestFloorIsNoWin(t *testing.T) {
 	marked := func(right [2]int, floor float64) string {
 		var cells []*eval.Cell
@@ -345,7 +345,8 @@ func TestScalingFindings(t *testing.T) {
 			"60.0 %, neighbouring errors correlated by 0.00 and 0.25)"},
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6}, few, 0, "(too few points for an interval)"},
 		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 7}, points, 0, "(no interval: 7 of "},
-		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 8}, points, 0, "(too few points for an interval)"}, // of the first
+		// Too few of the first.
+		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 8}, points, 0, "(too few points for an interval)"},
 	} {
 		firsts := points
 		if x.match.Draws == 8 {

@@ -21,8 +21,8 @@ func several(list ...*eval.Result) *eval.Evaluation {
 	return eval.Assemble(cells)
 }
 
-// A question is named by its task and by what tells it from others of the task: examples, needles, settings that differ; those
-// that nothing tells apart are numbered.
+// A question is named by its task and by what tells it from others of the task: examples, needles, settings that
+// differ; those that nothing tells apart are numbered.
 func TestTitles(t *testing.T) {
 	of := func(kind string, shots int, config map[string]any) *eval.Result {
 		r := made(kind, "", "acc", "accuracy, %", 4, 0.5, nil)
@@ -133,7 +133,8 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// One model's results stand alone, several in a list with their differences; what a model could not be asked is said in its own.
+// One model's results stand alone, several in a list with their differences; what a model could not be asked is said in
+// its own.
 func TestHarnessJSON(t *testing.T) {
 	var cells []*eval.Cell
 	for i, name := range []string{"A", "B"} {
@@ -171,7 +172,8 @@ func TestHarnessJSON(t *testing.T) {
 	}
 }
 
-// Parts of an experiment's page: verdicts with their class, figures after the first, tables and words; all text is escaped.
+// Parts of an experiment's page: verdicts with their class, figures after the first, tables and words; all text is
+// escaped.
 func TestExperimentSections(t *testing.T) {
 	line := [][][2]float64{{{1, 2}, {2, 1}}}
 	p := &Page{Experiment: &Experiment{Lead: "lead", Rule: "rule",
@@ -209,8 +211,8 @@ func TestExperimentSections(t *testing.T) {
 	}
 }
 
-// Of three sides the one that is better than both others is marked, and none if there is no such; a tie is a mark of two sides
-// alone. Models that count in different units are told to be compared by bytes.
+// Of three sides the one that is better than both others is marked, and none if there is no such; a tie is a mark of
+// two sides alone. Models that count in different units are told to be compared by bytes.
 func TestMarks(t *testing.T) {
 	marks := func(shares ...float64) (out string) {
 		var cells []*eval.Cell

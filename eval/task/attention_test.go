@@ -120,7 +120,8 @@ func sameSegments(a, b Segments, tolerance float64) bool {
 	return true
 }
 
-// Every head's row is divided by its own magnitude: the shares of magnitude sum to 1 whatever λ is, those of A1 and A2 too.
+// Every head's row is divided by its own magnitude: the shares of magnitude sum to 1 whatever λ is, those of A1 and A2
+// too.
 func TestHeadsAreNormalised(t *testing.T) {
 	onArchs(t, 340, func(t *testing.T, s *eval.Subject) {
 		g, maps, err := look(s, aNeedle())
@@ -179,8 +180,8 @@ func TestAttentionEqualsFullMaps(t *testing.T) {
 	}
 }
 
-// A head whose λ is near 1 has next to no sum of its own. Divided by the sum over all heads it would vanish from the mean; here it counts as
-// much as any other.
+// A head whose λ is near 1 has next to no sum of its own. Divided by the sum over all heads it would vanish from the
+// mean; here it counts as much as any other.
 func TestLambdaDoesNotWeighHeads(t *testing.T) {
 	near1 := HeadGaze{Magnitude: Segments{Answer: 1}, Signed: Segments{Answer: 0.5}}
 	plain := HeadGaze{Magnitude: Segments{Before: 1}, Signed: Segments{Before: 1}}
@@ -190,8 +191,8 @@ func TestLambdaDoesNotWeighHeads(t *testing.T) {
 	}
 }
 
-// A model whose weights are all zero looks at every token alike, so a segment's share is its share of the tokens, by hand: one token
-// is the first, tokens are bytes. With A1 = A2 the sign of A1 − λA2 is everywhere that of 1 − λ.
+// A model whose weights are all zero looks at every token alike, so a segment's share is its share of the tokens, by
+// hand: one token is the first, tokens are bytes. With A1 = A2 the sign of A1 − λA2 is everywhere that of 1 − λ.
 func TestAttentionOfUniformModel(t *testing.T) {
 	for _, a := range layer.Archs() {
 		s := subject(t, ref.New(), a.Name, 340)

@@ -21,8 +21,8 @@ func (*silent) LoglikelihoodRolling(_ context.Context, texts []string) ([]eval.S
 	return make([]eval.Score, len(texts)), nil
 }
 
-// Texts without tokens are refused; of positions only the first window counts, at whatever position it restarts; pairs are
-// frequent above a share, not at it.
+// Texts without tokens are refused; of positions only the first window counts, at whatever position it restarts; pairs
+// are frequent above a share, not at it.
 func TestLMEdges(t *testing.T) {
 	if _, err := askLM(t.Context(), &silent{}, []string{"a"}, nil); err == nil ||
 		!strings.Contains(err.Error(), "no tokens") {
@@ -142,8 +142,8 @@ func TestPresetTasks(t *testing.T) {
 	}
 }
 
-// Pieces of a text are whole characters that join without a gap; one that the text cannot fill is taken at its beginning
-// only. Lengths go up to the context, and text of nothing is none.
+// Pieces of a text are whole characters that join without a gap; one that the text cannot fill is taken at its
+// beginning only. Lengths go up to the context, and text of nothing is none.
 func TestPiecesOfTexts(t *testing.T) {
 	for _, text := range []string{"", "abcdefghij", "aéb漢cd🙂ef", "漢漢漢"} {
 		for n := 1; n < 16; n++ {

@@ -15,8 +15,8 @@ import (
 	"antiphase/eval"
 )
 
-// noAnswers are the tasks in which nothing is right or wrong. All others are held to right answers, to chance and to copying: a new task
-// cannot escape.
+// noAnswers are the tasks in which nothing is right or wrong. All others are held to right answers, to chance and to
+// copying: a new task cannot escape.
 var noAnswers = map[string]bool{"lm": true, "samples": true, "maps": true, "throughput": true}
 
 // beside are measures that right answers need not raise to 1.
@@ -86,7 +86,8 @@ func writes(task *eval.Task, measure string) bool {
 	return measure != "constrained" && task.Group != "icl" && task.Group != "icl_order"
 }
 
-// A model that names every hidden number scores the copy floor and no more, wherever there is one; only free credits it with all.
+// A model that names every hidden number scores the copy floor and no more, wherever there is one; only free credits it
+// with all.
 func TestCopied(t *testing.T) {
 	found := 0
 	for _, task := range All() {
@@ -194,8 +195,8 @@ func (c *ending) Err() error {
 	return nil
 }
 
-// Drawing questions can take long, and it can be stopped: every task asks for the context's end at least once for each of its questions or texts,
-// and heeds every answer.
+// Drawing questions can take long, and it can be stopped: every task asks for the context's end at least once for each
+// of its questions or texts, and heeds every answer.
 func TestPrepareStops(t *testing.T) {
 	for _, task := range All() {
 		opt := small(&task)
@@ -219,8 +220,8 @@ func TestPrepareStops(t *testing.T) {
 	}
 }
 
-// A number out of range in any setting of any task is the caller's mistake: no panic, not the error of a bad file, and nothing below zero
-// is taken for something else.
+// A number out of range in any setting of any task is the caller's mistake: no panic, not the error of a bad file, and
+// nothing below zero is taken for something else.
 func TestSettingsOutOfRange(t *testing.T) {
 	refused := 0
 	for _, task := range All() {
@@ -254,7 +255,8 @@ func TestSettingsOutOfRange(t *testing.T) {
 
 // Without data every task is marked as a stand-in, except tasks that show no score of a set.
 func TestGeneratedIsMarked(t *testing.T) {
-	others := map[string]any{"maps": nil, "samples": nil, "throughput": nil, "ruler_common": "generated"} // the last stands in for no set
+	// The last stands in for no set.
+	others := map[string]any{"maps": nil, "samples": nil, "throughput": nil, "ruler_common": "generated"}
 	for _, task := range All() {
 		opt := small(&task)
 		opt.Limit = 4
@@ -268,7 +270,8 @@ func TestGeneratedIsMarked(t *testing.T) {
 	}
 }
 
-// Tasks without written questions tell their texts apart too: other text, other wrong answers or other examples is another question.
+// Tasks without written questions tell their texts apart too: other text, other wrong answers or other examples is
+// another question.
 func TestQuestionsKnowTheTexts(t *testing.T) {
 	dir := t.TempDir()
 	question := func(name string, opt eval.Options) string {

@@ -98,8 +98,8 @@ func TestFinishAttention(t *testing.T) {
 	}
 }
 
-// By hand: two sequences of one layer. Grids are relative to each sequence's own values, bounds are 1/√n at the middle of
-// a range, and extremes are those of any sequence.
+// By hand: two sequences of one layer. Grids are relative to each sequence's own values, bounds are 1/√n at the middle
+// of a range, and extremes are those of any sequence.
 func TestFinishContext(t *testing.T) {
 	list := [][]contextSums{
 		{{Value: 2, Sum: []float64{4, 12}, N: []float64{2, 4}, Least: 1, Largest: 5, Gain: 3}},

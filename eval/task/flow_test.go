@@ -42,7 +42,8 @@ func TestGradientsTask(t *testing.T) {
 	}
 }
 
-// uniform checks the context of a model whose queries are zero against the mean of the values seen, times 1 − λ where there are two maps.
+// uniform checks the context of a model whose queries are zero against the mean of the values seen, times 1 − λ where
+// there are two maps.
 type uniform struct {
 	t    *testing.T
 	s    *eval.Subject

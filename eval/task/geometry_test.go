@@ -14,10 +14,13 @@ func TestSpectrum(t *testing.T) {
 		want []float64
 	}{
 		{"diagonal", [][]float64{{3, 0}, {0, -4}}, []float64{4, 3}},
-		{"rank one", [][]float64{{1, 2}, {2, 4}, {3, 6}}, []float64{math.Sqrt(70), 0}},                                                       // |(1,2,3)|·|(1,2)|
-		{"shear", [][]float64{{1, 1}, {0, 1}}, []float64{(math.Sqrt(5) + 1) / 2, (math.Sqrt(5) - 1) / 2}},                                    // the golden ratio and its inverse
-		{"zeros", [][]float64{{0, 0, 0}}, []float64{0}},                                                                                      //
-		{"uniform causal", [][]float64{{1, 0}, {0.5, 0.5}}, []float64{math.Sqrt((3 + math.Sqrt(5)) / 4), math.Sqrt((3 - math.Sqrt(5)) / 4)}}, // AᵀA has trace 3/2, det 1/4
+		{"rank one", [][]float64{{1, 2}, {2, 4}, {3, 6}}, []float64{math.Sqrt(70), 0}}, // |(1,2,3)|·|(1,2)|
+		// The golden ratio and its inverse.
+		{"shear", [][]float64{{1, 1}, {0, 1}}, []float64{(math.Sqrt(5) + 1) / 2, (math.Sqrt(5) - 1) / 2}},
+		{"zeros", [][]float64{{0, 0, 0}}, []float64{0}},
+		// AᵀA has trace 3/2, det 1/4.
+		{"uniform causal", [][]float64{{1, 0}, {0.5, 0.5}},
+			[]float64{math.Sqrt((3 + math.Sqrt(5)) / 4), math.Sqrt((3 - math.Sqrt(5)) / 4)}},
 	} {
 		got := spectrum(c.rows)
 		for i, x := range c.want {

@@ -104,7 +104,8 @@ func prepareGrounded(ctx context.Context, p *eval.Plan, set groundedSet) (*eval.
 			return nil, err
 		}
 		q := &items[i]
-		q.answer = strings.Join(strings.Fields(q.answer), " ") // on one line, because outputs end at a line or paragraph break
+		// On one line, because outputs end at a line or paragraph break.
+		q.answer = strings.Join(strings.Fields(q.answer), " ")
 		whole := q.source
 		q.source = fitMiddle(p, whole, p.Context-tokens-p.Count(q.task))
 		if len(q.source) < len(whole) {

@@ -53,14 +53,16 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// An unclear verdict is asked for again; if it stays unclear it is counted as such, and the evaluation ends, whether all or some are.
+// An unclear verdict is asked for again; if it stays unclear it is counted as such, and the evaluation ends, whether
+// all or some are.
 func TestUnclearJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		judge          *judgeStub
 		judged, asked  int
 		unclear, value float64
 	}{
-		"one of three is clear": {&judgeStub{say: "yes", then: "perhaps"}, 1 + 1 + 1, 3 + 2 + 1, 0, 1}, // each call's first is clear
+		// Each call's first is clear.
+		"one of three is clear": {&judgeStub{say: "yes", then: "perhaps"}, 1 + 1 + 1, 3 + 2 + 1, 0, 1},
 		"none is ever":          {&judgeStub{say: "perhaps"}, 0, 9, 1, 0},
 	} {
 		opt := eval.Options{Limit: 3, Judge: c.judge, JudgeName: "stub"}
@@ -91,8 +93,8 @@ func TestSourcesFit(t *testing.T) {
 	}
 }
 
-// A text is left alone if it fits to the token; else its ends stay, whole characters, and nearly as much as fits. Without
-// room little is left, but the cutting ends.
+// A text is left alone if it fits to the token; else its ends stay, whole characters, and nearly as much as fits.
+// Without room little is left, but the cutting ends.
 func TestFitMiddle(t *testing.T) {
 	p := &eval.Plan{Count: func(s string) int { return len(s) }}
 	for _, letter := range []string{"x", "é", "漢"} {

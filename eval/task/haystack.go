@@ -67,7 +67,8 @@ func haystackText(ctx context.Context, p *eval.Plan, least int) (string, error) 
 		if err != nil {
 			return "", fmt.Errorf("haystack: %w", err)
 		}
-		b.WriteString(strings.Join(strings.Fields(doc.Text), " ") + " ") // one line, because prompts end with a separate line
+		// One line, because prompts end with a separate line.
+		b.WriteString(strings.Join(strings.Fields(doc.Text), " ") + " ")
 		if b.Len() > max(least, 4<<20) {
 			break
 		}

@@ -116,7 +116,8 @@ func magicCodes(prompt string) (out []string) {
 	return out
 }
 
-// Whoever reads the text by the rules is always right, in every score and at every length: the answers stand in the prompts.
+// Whoever reads the text by the rules is always right, in every score and at every length: the answers stand in the
+// prompts.
 func TestHiddenIsThere(t *testing.T) {
 	for name, solve := range map[string]func(string) []string{"needle_hop": hops(2), "ruler_variables": variables,
 		"ruler_common": commonWords, "ruler_values": magicCodes} {
@@ -230,8 +231,8 @@ func TestBuried(t *testing.T) {
 	}
 }
 
-// One choice after the other, each after the right ones before it, which are no longer offered; what is chosen counts if
-// it is one of the right ones, whichever.
+// One choice after the other, each after the right ones before it, which are no longer offered; what is chosen counts
+// if it is one of the right ones, whichever.
 func TestHiddenChoices(t *testing.T) {
 	cases := []hiddenCase{{prompt: "P", right: []string{"d", "b"}, others: []string{"c", "e"}},
 		{prompt: "Q", right: []string{"z"}, others: []string{"y"}}}
@@ -240,7 +241,8 @@ func TestHiddenChoices(t *testing.T) {
 	if got := cases[0].choices(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for pick, want := range map[int]string{-1: "[0 0]", 0: "[1 0]", 1: "[0 1]"} { // " b" and " b", " y"; " c" and " c", " z"
+	// " b" and " b", " y"; " c" and " c", " z".
+	for pick, want := range map[int]string{-1: "[0 0]", 0: "[1 0]", 1: "[0 1]"} {
 		got, err := askHidden(t.Context(), &picker{pick: pick}, cases, []int{0, 1})
 		if err != nil || fmt.Sprint([]float64{got[0].Values["constrained"], got[1].Values["constrained"]}) != want {
 			t.Errorf("option %d: %v, %v, want %s", pick, got, err, want)

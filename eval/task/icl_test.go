@@ -212,8 +212,8 @@ func TestOptionsEnd(t *testing.T) {
 	}
 }
 
-// As many examples fit as the longest question and the longest label leave room for, and their numbers double from one of
-// each class: at every context, with texts of all lengths.
+// As many examples fit as the longest question and the longest label leave room for, and their numbers double from one
+// of each class: at every context, with texts of all lengths.
 func TestICLFit(t *testing.T) {
 	task := &iclTask{set: iclSet{x: "Q: ", y: "A:", between: "\n"},
 		labels: []string{"a", "a long label", "bc", "d", "e"},

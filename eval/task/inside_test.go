@@ -252,7 +252,8 @@ func (d *narrow) Alloc(bytes int) *tensor.Buffer {
 	return d.Device.Alloc(bytes)
 }
 
-// Looking at a long context takes memory that grows with its length and not with its square, on the device and on the host.
+// Looking at a long context takes memory that grows with its length and not with its square, on the device and on the
+// host.
 func TestLookingStreams(t *testing.T) {
 	const T = 3000
 	square := T * T * 4

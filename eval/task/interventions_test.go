@@ -10,8 +10,8 @@ import (
 	"antiphase/layer"
 )
 
-// Every architecture is asked what it has: a Transformer's heads can only be knocked out. What changes nothing has no effect, what
-// changes something has one, and the model is the plain one afterwards.
+// Every architecture is asked what it has: a Transformer's heads can only be knocked out. What changes nothing has no
+// effect, what changes something has one, and the model is the plain one afterwards.
 func TestInterventions(t *testing.T) {
 	set := map[string]string{"interventions.length": "180", "interventions.needles": "1", "interventions.pieces": "2",
 		"interventions.samples": "1",

@@ -52,8 +52,8 @@ func TestLMAnswer(t *testing.T) {
 	}
 }
 
-// Every point of the curve is of the same texts. Short texts of high loss would lift its beginning alone, and make it fall where nothing
-// does: here each token of the long texts costs 1, each of the short ones 9.
+// Every point of the curve is of the same texts. Short texts of high loss would lift its beginning alone, and make it
+// fall where nothing does: here each token of the long texts costs 1, each of the short ones 9.
 func TestByPositionIsNotConfounded(t *testing.T) {
 	text := func(n int, loss float64) positions {
 		var list []eval.TokenLoss
@@ -121,7 +121,8 @@ func TestRecall(t *testing.T) {
 		t.Errorf("reaching back: %v, want %v", got, want)
 	}
 	s := &eval.Subject{Tokenizer: tokenizer.Bytes()}
-	got := frequentIn(s, []string{"ababab", "xy"}, 0.3) // of 8 pairs a b has 3, b a 2; each text's first pair is with the token before it
+	// Of 8 pairs a b has 3, b a 2; each text's first pair is with the token before it.
+	got := frequentIn(s, []string{"ababab", "xy"}, 0.3)
 	if len(got) != 1 || !got[[2]int32{'a', 'b'}] {
 		t.Errorf("frequent %v", got)
 	}

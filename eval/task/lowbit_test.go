@@ -13,8 +13,8 @@ import (
 	"antiphase/layer"
 )
 
-// A scale belongs to a sequence, and so does an intervention: likelihoods and losses are the same to the last bit whatever the batch, the
-// order, the company, and whatever was asked before.
+// A scale belongs to a sequence, and so does an intervention: likelihoods and losses are the same to the last bit
+// whatever the batch, the order, the company, and whatever was asked before.
 func TestLowbitIgnoresTheBatch(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
@@ -95,8 +95,8 @@ func values(list []eval.Answer) []string {
 	return out
 }
 
-// Text and choices of a model whose logits are quantised with one scale for a sequence do not depend on the batch either; exact ones are the
-// engine's own.
+// Text and choices of a model whose logits are quantised with one scale for a sequence do not depend on the batch
+// either; exact ones are the engine's own.
 func TestLowbitGenerates(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })

@@ -31,7 +31,7 @@ func TestExtractAnswer(t *testing.T) {
 		"The answer is. So 5":                                  "", // nothing is said before the point
 		"down to -7":                                           "-7",
 		"-$3,500.25, paid":                                     "-$3,500.25",
-		"The Answer is ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5":                      "ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5", // three bytes each in lower case, two here
+		"The Answer is ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5":                      "ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5", // in lower case three bytes each
 	} {
 		if got := extractAnswer(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -58,7 +58,8 @@ func TestSameAnswer(t *testing.T) {
 		{"((((", "1", false},
 		{"Dane", "Dean", false}, {"listen", "silent", false}, {"ab", "ba", true}, {`3\frac{1}{2}`, "3.5", true},
 		{`-2\tfrac14`, "-2.25", true}, {"3 1/2", "3.5", true}, {"31/2", "15.5", true},
-		{`3\frac{2}{2}`, "3", true}, {`3\frac{5}{2}`, "7.5", true}, {"-3 1/2", "-3.5", true}, {"3 1/2", "1.5", false}, // only a proper fraction makes a mixed number
+		// Only a proper fraction makes a mixed number.
+		{`3\frac{2}{2}`, "3", true}, {`3\frac{5}{2}`, "7.5", true}, {"-3 1/2", "-3.5", true}, {"3 1/2", "1.5", false},
 		{"1000000", "1000001", false}, {"123456789", "123456788", false}, {"1000000.5", "1000000.4", true},
 		{"0.1+0.2", "0.3", true}, {"1/3", "0.333333", true}, {"1/3", "0.333", false},
 		{"(1,2]", "(1,2)", false}, {"(1,2)", "(1,2,3)", false}, {"1,2", "(1,2)", false}, {"(1, x+x)", "(1,2x)", true},
@@ -99,7 +100,8 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("%d and x: %g, %v", n, got, err)
 		}
 	}
-	for _, long := range []string{strings.Repeat("(1)+", 150) + "(1)", strings.Repeat("1^1+", 150) + "1"} { // long, not deep
+	// Long, not deep.
+	for _, long := range []string{strings.Repeat("(1)+", 150) + "(1)", strings.Repeat("1^1+", 150) + "1"} {
 		if got, err := evaluate(long, vars); err != nil || got != 151 {
 			t.Errorf("%q: %g, %v", long, got, err)
 		}
@@ -113,8 +115,8 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// Examples of mathematics fill what the context has left besides question and answer, and the result says how many there
-// were; the length of a chain of thought is in tokens.
+// Examples of mathematics fill what the context has left besides question and answer, and the result says how many
+// there were; the length of a chain of thought is in tokens.
 func TestMathExamplesFit(t *testing.T) {
 	rows := ""
 	for i := range 8 {

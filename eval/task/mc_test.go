@@ -32,7 +32,8 @@ func TestMCScore(t *testing.T) {
 			t.Errorf("equal endings, gold %d: %v, want %g", gold, got, want)
 		}
 	}
-	q = mcItem{endings: []string{"éé", "eee"}, contexts: []string{"Q"}, gold: 1} // by bytes −3/4 would beat −4/3, by characters it loses
+	// By bytes −3/4 would beat −4/3, by characters it loses.
+	q = mcItem{endings: []string{"éé", "eee"}, contexts: []string{"Q"}, gold: 1}
 	if got := q.score([]eval.Score{{LogProb: -3}, {LogProb: -4}}, false).Values["acc_norm"]; got != 1 {
 		t.Errorf("characters count, not bytes: %g", got)
 	}
@@ -41,7 +42,8 @@ func TestMCScore(t *testing.T) {
 	}
 }
 
-// The headline is the measure that the paper publishes: acc_norm of HellaSwag, acc of all others. Both are there where the harness has both.
+// The headline is the measure that the paper publishes: acc_norm of HellaSwag, acc of all others. Both are there where
+// the harness has both.
 func TestMCHeadline(t *testing.T) {
 	for _, set := range mcSets {
 		want := "acc"
@@ -272,8 +274,9 @@ func TestShotsExcludeTheQuestion(t *testing.T) {
 	}
 }
 
-// HellaSwag in the form its authors published gives the harness's prompt: the second half of the context is capitalised, the rest of it in
-// lower case as Python has it, and marks of WikiHow are taken out. Questions are scored by acc_norm first.
+// HellaSwag in the form its authors published gives the harness's prompt: the second half of the context is
+// capitalised, the rest of it in lower case as Python has it, and marks of WikiHow are taken out. Questions are scored
+// by acc_norm first.
 func TestHellaSwagOriginal(t *testing.T) {
 	dir := t.TempDir()
 	writeSet(t, dir, "mc/hellaswag_val",

@@ -233,8 +233,9 @@ func fitNeedle(p *eval.Plan, hay *haystack, length int, depth float64, stream ui
 		drawn := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, stream)), opt)
 		c := wordingOf(p).reword(drawn)
 		// Free decoding requests as many tokens as the answer has bytes (answerFreely). With less room the model would
-		// drop the prompt's beginning, including a needle at depth 0.
-		over := p.Count(c.Prompt) + len(wordingOf(p).completion(c)) + 1 - length // one token more, which some tokenizers put first
+		// drop the prompt's beginning, including a needle at depth 0. One token more is for what some tokenizers put
+		// first.
+		over := p.Count(c.Prompt) + len(wordingOf(p).completion(c)) + 1 - length
 		if over <= 0 && len(drawn.Prompt) <= opt.Bytes {
 			return c, nil
 		}

@@ -45,7 +45,7 @@ func TestBoundHits(t *testing.T) {
 		"Lima 33. The magic code is Oslo 48.":                        1,
 		"Rome 71, Lima 33, Oslo 48":                                  1,
 		"Rome 48, Lima 33":                                           0.5,
-		" 48 and 33.":                                                1, // in the order of the question, if no key is named
+		" 48 and 33.":                                                1, // in the question's order if no key is named
 		" 33 and 48.":                                                0,
 		" 33, 48, 71":                                                0,
 		"":                                                           0,
@@ -57,7 +57,8 @@ func TestBoundHits(t *testing.T) {
 	}
 }
 
-// writer answers needle prompts by reading them with f: what it makes of all hidden keys and numbers, and of the keys asked for.
+// writer answers needle prompts by reading them with f: what it makes of all hidden keys and numbers, and of the keys
+// asked for.
 type writer struct {
 	f func(hidden [][2]string, asked []string) string
 }
@@ -113,7 +114,8 @@ func answers(pick func(hidden [][2]string, key string) string) *writer {
 	}}
 }
 
-// What earns which floor. A model that names all hidden numbers has every "free" point and no more than the floor of any other score.
+// What earns which floor. A model that names all hidden numbers has every "free" point and no more than the floor of
+// any other score.
 func TestNeedleFloors(t *testing.T) {
 	g := rand.New(rand.NewPCG(8, 8))
 	right := answers(func(hidden [][2]string, key string) string {
@@ -175,7 +177,8 @@ func TestNeedleFloors(t *testing.T) {
 	}
 }
 
-// A prompt that fills the context leaves room for what free decoding may write; else its beginning, and the needle there, is dropped.
+// A prompt that fills the context leaves room for what free decoding may write; else its beginning, and the needle
+// there, is dropped.
 func TestNeedleLeavesRoom(t *testing.T) {
 	j := prepared(t, lookup(t, "needle"), eval.Options{Limit: 10}, 512)
 	for _, g := range j.Gold {

@@ -183,7 +183,8 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 			x.doses[k.name] = passages
 		}
 		d := x.doses[k.name]
-		more := int(d[len(d)-1] * float64(p.Context) / 4) // a typo adds one or two tokens per word, and few words are one token
+		// A typo adds one or two tokens per word, and few words are one token.
+		more := int(d[len(d)-1] * float64(p.Context) / 4)
 		if k.passage != nil {
 			more = int(d[len(d)-1]) * (p.Count(k.passage(sampleOf(passageBytes(p)), 0, 0, "12345")) + 2)
 		}

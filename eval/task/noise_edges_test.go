@@ -12,8 +12,8 @@ import (
 	"antiphase/eval"
 )
 
-// Passages stand around the text before the question, which may be at any place among them; a question alone comes after
-// all of them. Each passage of a question is another.
+// Passages stand around the text before the question, which may be at any place among them; a question alone comes
+// after all of them. Each passage of a question is another.
 func TestPassagesArePut(t *testing.T) {
 	x := &noisePassages{text: data.Prose, bytes: 70, seed: 3}
 	const body, question = "A story é.\nOf two lines.", "\n\nQuestion: why?\nAnswer:"
@@ -58,7 +58,8 @@ func TestPassagesArePut(t *testing.T) {
 	}
 }
 
-// Where a question and a prompt's last line begin, what words and gaps a text has, and which question a prompt is about.
+// Where a question and a prompt's last line begin, what words and gaps a text has, and which question a prompt is
+// about.
 func TestPartsOfPrompts(t *testing.T) {
 	for prompt, want := range map[string][2]int{ // the question; the last line, or word
 		"Question: a\nAnswer:": {0, 12}, "\nQuestion: a": {1, 1}, "\nlast line": {1, 1}, "one line": {0, 4},
@@ -130,7 +131,8 @@ func TestWrongNumbers(t *testing.T) {
 	}
 }
 
-// What settings make of the noise: number of questions, examples, room for the largest dose of any kind, bytes of a passage.
+// What settings make of the noise: number of questions, examples, room for the largest dose of any kind, bytes of a
+// passage.
 func TestNoisePlan(t *testing.T) {
 	with := func(context, shots int, set ...string) (*eval.Prepared, error) {
 		opt := eval.Options{Shots: shots,

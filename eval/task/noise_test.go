@@ -111,7 +111,8 @@ func TestNoiseOfNothing(t *testing.T) {
 	}
 }
 
-// On a real model the undisturbed scores are the plain twin's, bit for bit, whatever the batch; and every model gets the same prompts.
+// On a real model the undisturbed scores are the plain twin's, bit for bit, whatever the batch; and every model gets
+// the same prompts.
 func TestNoisePlainTwin(t *testing.T) {
 	for _, name := range []string{"boolq", "needle", "icl_trec", "svamp", "lambada_openai"} {
 		task := lookup(t, name)
@@ -173,8 +174,8 @@ func (p *passageReader) Choose(_ context.Context, reqs []eval.Choice) ([]int, er
 	return make([]int, len(reqs)), nil
 }
 
-// A reader of the right passage alone is flat under passages of every kind; one that reads the first passage finds the right one there
-// in 1 of k+1 cases where k were put in.
+// A reader of the right passage alone is flat under passages of every kind; one that reads the first passage finds the
+// right one there in 1 of k+1 cases where k were put in.
 func TestNoiseReaders(t *testing.T) {
 	opt := eval.Options{Seed: 2, Shots: -1,
 		Set: map[string]string{"noise.kinds": "irrelevant,contradicting,adversarial", "noise.samples": "250",
@@ -214,7 +215,8 @@ func TestNoiseReaders(t *testing.T) {
 	}
 }
 
-// Words change in the dose's proportion; what a dose changes a larger one changes as well, and texts that begin alike stay alike.
+// Words change in the dose's proportion; what a dose changes a larger one changes as well, and texts that begin alike
+// stay alike.
 func TestNoisyWords(t *testing.T) {
 	var b strings.Builder
 	for i := range 4000 {

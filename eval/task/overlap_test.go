@@ -55,7 +55,8 @@ func TestOverlap(t *testing.T) {
 			t.Errorf("%q is grounded by %g, want %g", text, got, want)
 		}
 	}
-	// Two spans of the text overlap: "a b c d" and "c d e f" both stand in the source, "a b c d e f" does not. All six words do.
+	// Two spans of the text overlap: "a b c d" and "c d e f" both stand in the source, "a b c d e f" does not. All six
+	// words do.
 	if got := grounded("a b c d e f", "a b c d x c d e f"); got != 1 {
 		t.Errorf("overlapping spans: grounded by %g, want 1", got)
 	}

@@ -185,7 +185,8 @@ func TestGeometryOfAModel(t *testing.T) {
 	}
 }
 
-// The extremes of a context are those of any head and position, and the gain of a norm is 1/√(RMS² + ε) at its smallest.
+// The extremes of a context are those of any head and position, and the gain of a norm is 1/√(RMS² + ε) at its
+// smallest.
 func TestContextExtremes(t *testing.T) {
 	s := subject(t, ref.New(), "diff", 64)
 	b := read(s, "extremes of contexts", 16)

@@ -153,8 +153,8 @@ func TestPublishedF1(t *testing.T) {
 	}
 }
 
-// With same_shots every question has the first one's examples, but never itself; otherwise new ones. Prompts that lose their beginning are
-// counted: those with more tokens than the context and the last, which is only predicted.
+// With same_shots every question has the first one's examples, but never itself; otherwise new ones. Prompts that lose
+// their beginning are counted: those with more tokens than the context and the last, which is only predicted.
 func TestShotsAndCuts(t *testing.T) {
 	heads := func(same string) (out []string) {
 		j := prepared(t, lookup(t, "openbookqa"), eval.Options{Shots: 2, Limit: 6, Seed: 3, Set: map[string]string{"openbookqa.same_shots": same}}, 4096)
@@ -187,7 +187,8 @@ func TestShotsAndCuts(t *testing.T) {
 		rows = append(rows, fmt.Sprintf(`{"context": %q, "continuation": "yes"}`, text(n)))
 	}
 	writeSet(t, dir, "mc/lambada_openai_test", rows...)
-	for contextLen, want := range map[int]int{100: 3, 101: 1, 124: 0, 99: 4} { // 400, 404 bytes: 100, 101 tokens; 405 and 408: 102
+	// 400, 404 bytes: 100, 101 tokens; 405 and 408: 102.
+	for contextLen, want := range map[int]int{100: 3, 101: 1, 124: 0, 99: 4} {
 		j := prepared(t, lookup(t, "lambada_openai"), eval.Options{Data: dir}, contextLen)
 		if got := j.Config["prompts_cut"]; got != want {
 			t.Errorf("a context of %d cuts %v prompts, want %d", contextLen, got, want)
@@ -214,13 +215,14 @@ func TestPassages(t *testing.T) {
 			t.Errorf("without %s: %v", missing, err)
 		}
 	}
-	if j := prepared(t, lookup(t, "hotpotqa"), eval.Options{Limit: 1}, 80); j.Config["used_max_tokens"] != 20 { // a quarter of the context
+	// A quarter of the context.
+	if j := prepared(t, lookup(t, "hotpotqa"), eval.Options{Limit: 1}, 80); j.Config["used_max_tokens"] != 20 {
 		t.Errorf("%v", j.Config)
 	}
 }
 
-// Numbers of examples: those asked for, ascending; without a word a doubling series, or two where fewer fit than there are classes;
-// of orders half of what fits.
+// Numbers of examples: those asked for, ascending; without a word a doubling series, or two where fewer fit than there
+// are classes; of orders half of what fits.
 func TestShotCounts(t *testing.T) {
 	task := &iclTask{labels: []string{"a", "b", "c", "d"}, train: labelled(8, "a", "b", "c", "d"), test: labelled(1, "a")}
 	counts := func(context int, shots ...int) []int {
@@ -362,7 +364,8 @@ func TestHaystackOfAFile(t *testing.T) {
 	}
 }
 
-// An answer in a box that is never closed is looked for elsewhere; lists of other lengths differ; brackets of any depth end.
+// An answer in a box that is never closed is looked for elsewhere; lists of other lengths differ; brackets of any depth
+// end.
 func TestAnswersAtTheEdge(t *testing.T) {
 	for text, want := range map[string]string{`so \boxed{5`: "5", `\boxed{a{b}c} and \boxed{7}.`: "7", "####\n4": "", "#### 1 #### 2": "2", "costs $-3.": "-3", "is -$1,200.50 now": "-$1,200.50"} {
 		if got := extractAnswer(text); got != want {

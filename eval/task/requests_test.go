@@ -45,7 +45,8 @@ func TestWhatIsGenerated(t *testing.T) {
 		{"gsm8k", "", 2048, []string{"\nQuestion:", "\n\nQuestion"}, func(eval.Continuation) int { return 256 }},
 		{"gsm8k", "max_tokens=9", 2048, []string{"\nQuestion:", "\n\nQuestion"},
 			func(eval.Continuation) int { return 9 }},
-		{"gsm8k", "", 300, []string{"\nQuestion:", "\n\nQuestion"}, func(eval.Continuation) int { return 150 }}, // half of it
+		// Half of the room.
+		{"gsm8k", "", 300, []string{"\nQuestion:", "\n\nQuestion"}, func(eval.Continuation) int { return 150 }},
 		{"needle", "", 400, line, func(g eval.Continuation) int { return len(g.Text) }},
 		{"ruler_values", "", 400, line, func(g eval.Continuation) int { return len(g.Text) }},
 		{"samples", "tokens=5", 400, nil, func(eval.Continuation) int { return 5 }},
@@ -82,7 +83,8 @@ func TestGroundedScores(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := got[0].Values
-		// ROUGE-L: "old mill" of 5 and 3 words; "anna went to" is a span of the source; F1 of "anna went to old mill" with "old mill".
+		// ROUGE-L: "old mill" of 5 and 3 words; "anna went to" is a span of the source; F1 of "anna went to old mill"
+		// with "old mill".
 		want := map[string]float64{"rouge_l": 2 * 2. / 8, "grounded": 3. / 5, "f1": 2 * 2. / 7, "em": 0}
 		if summary {
 			delete(want, "f1")

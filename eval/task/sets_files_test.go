@@ -46,7 +46,8 @@ func TestGluePrompts(t *testing.T) {
 		{"wic", `{"sentence1":"go","sentence2":"x","start1":0,"end1":2,"label":true}`, "Sentence 1: go\nSentence 2: x\nQuestion: Is the word 'go' used in the same way in the two sentences above?\nAnswer:", " yes"},
 		{"wsc", `{"text":"Mark told Pete many lies , which he believed .","span1_text":"Mark","span2_text":"he","span2_index":7,"label":0}`,
 			"Passage: Mark told Pete many lies, which *he* believed.\nQuestion: In the passage above, does the pronoun \"*he*\" refer to \"*Mark*\"?\nAnswer:", " no"},
-		{"wsc", `{"text":"He ran .","span1_text":"Tom","span2_text":"He","span2_index":0,"label":1}`, // the harness loses a space there
+		// The harness loses a space there.
+		{"wsc", `{"text":"He ran .","span1_text":"Tom","span2_text":"He","span2_index":0,"label":1}`,
 			"Passage:  *He*ran.\nQuestion: In the passage above, does the pronoun \"*He*\" refer to \"*Tom*\"?\nAnswer:", " yes"},
 		{"wsc", `{"text":"Él is he","span1_text":"Tom","span2_text":"he,","span2_index":2,"label":1}`,
 			"Passage: Él is *he,*\nQuestion: In the passage above, does the pronoun \"*he,*\" refer to \"*Tom*\"?\nAnswer:", " yes"},
@@ -91,8 +92,8 @@ func TestGluePrompts(t *testing.T) {
 	}
 }
 
-// Codes of labels have the names of the list; a name that two codes share is no name, and one that is missing is the code
-// without underscores.
+// Codes of labels have the names of the list; a name that two codes share is no name, and one that is missing is the
+// code without underscores.
 func TestLabelNames(t *testing.T) {
 	rows := `{"text":"who ","label":"HUM","label_fine":"HUM:ind"}` + "\n" +
 		`{"text":"where","label":"LOC","label_fine":"LOC:other"}` + "\n" +
@@ -130,8 +131,8 @@ func TestLabelNames(t *testing.T) {
 	}
 }
 
-// Mathematical questions with a table, a unit or choices, and examples: those with a solution, never the question itself,
-// each ending in its answer, as many as are asked for.
+// Mathematical questions with a table, a unit or choices, and examples: those with a solution, never the question
+// itself, each ending in its answer, as many as are asked for.
 func TestMathPrompts(t *testing.T) {
 	for _, c := range []struct {
 		row  mathRow

@@ -17,8 +17,8 @@ func checked(task *eval.Task, key, text string) error {
 	return opt.Check(task, 1024)
 }
 
-// Every setting of every task refuses a value of the right type that makes no sense before any text is read, and accepts
-// its own default. A new setting without a rule fails here.
+// Every setting of every task refuses a value of the right type that makes no sense before any text is read, and
+// accepts its own default. A new setting without a rule fails here.
 func TestEverySettingHasARule(t *testing.T) {
 	for _, task := range All() {
 		for _, s := range task.Settings {

@@ -60,7 +60,8 @@ var truths = map[string]func(q *mcItem) string{
 	},
 	"wsc": func(q *mcItem) string {
 		passage, question, _ := strings.Cut(strings.TrimPrefix(q.contexts[0], "Passage: "), "\n")
-		words := strings.Fields(passage) // "A gave B the key because *she* had asked for it": she is B, whose wish was granted
+		// "A gave B the key because *she* had asked for it": she is B, whose wish was granted.
+		words := strings.Fields(passage)
 		if words[6] != "*she*" || words[2] == words[0] {
 			return ""
 		}
@@ -106,8 +107,8 @@ func entailed(q *mcItem) string {
 	return "Neither"
 }
 
-// The right answers of generated questions are right, wrong ones are wrong and differ, every place holds the right one in
-// its share of questions, and no text is the answer to most.
+// The right answers of generated questions are right, wrong ones are wrong and differ, every place holds the right one
+// in its share of questions, and no text is the answer to most.
 func TestStandInsAreTrue(t *testing.T) {
 	sets := slices.Clone(mcSets)
 	for i := range glueSets {

@@ -19,7 +19,8 @@ type knower struct {
 	noisy bool // prompts may be disturbed
 }
 
-// about is the question that a prompt belongs to where noise has changed it: the one whose prompt shares the most words.
+// about is the question that a prompt belongs to where noise has changed it: the one whose prompt shares the most
+// words.
 func (k *knower) about(prompt string) string {
 	if _, ok := k.gold[prompt]; ok || !k.noisy {
 		return prompt
@@ -145,8 +146,8 @@ func (g guesser) Choose(_ context.Context, reqs []eval.Choice) ([]int, error) {
 	return out, nil
 }
 
-// copier names all numbers of the text in a random order, or all words, and picks any option: it knows what is hidden and not which of it
-// is asked for.
+// copier names all numbers of the text in a random order, or all words, and picks any option: it knows what is hidden
+// and not which of it is asked for.
 type copier struct {
 	*rand.Rand
 	words bool

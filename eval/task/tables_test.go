@@ -23,8 +23,8 @@ func scored(bound ...float64) *eval.Result {
 	return r
 }
 
-// By hand: two cells and three lengths, each with its own score, the first with two samples. Figures are [cell][length],
-// of needles [depth][length]; metrics by cell and by length are means over the other.
+// By hand: two cells and three lengths, each with its own score, the first with two samples. Figures are
+// [cell][length], of needles [depth][length]; metrics by cell and by length are means over the other.
 func TestScoresByCellAndLength(t *testing.T) {
 	var hidden []hiddenCase
 	var needles []needleCase
@@ -94,7 +94,8 @@ func TestChoicesAmongHidden(t *testing.T) {
 	if got := c.choices(); fmt.Sprint(got) != fmt.Sprint(want) || c.completion() != " mi, ba." {
 		t.Errorf("%q, want %q; %q", got, want, c.completion())
 	}
-	got, err := askHidden(t.Context(), &pen{text: " mi and fo"}, []hiddenCase{{}, c, c}, []int{1, 2}) // it picks the first option: ba, then ba
+	// It picks the first option: ba, then ba.
+	got, err := askHidden(t.Context(), &pen{text: " mi and fo"}, []hiddenCase{{}, c, c}, []int{1, 2})
 	if err != nil || got[1].Values["constrained"] != 1 || got[1].Values["free"] != 0.5 ||
 		got[1].Values["bound"] != 0.5 {
 		t.Errorf("%+v, %v", got, err)
@@ -110,8 +111,8 @@ func TestChoicesAmongHidden(t *testing.T) {
 	}
 }
 
-// Questions of many-shot learning with other examples are one question as far as errors go, and every number of examples
-// has its floor.
+// Questions of many-shot learning with other examples are one question as far as errors go, and every number of
+// examples has its floor.
 func TestICLClusters(t *testing.T) {
 	opt := eval.Options{Data: iclFiles(t), Seed: 1, Set: map[string]string{"icl.items": "3", "icl.shots": "2,4"}}
 	r := answer(t, lookup(t, "icl_banking77"), opt, &pen{}, 500)

@@ -30,7 +30,8 @@ func TestTrimmed(t *testing.T) {
 			if !strings.HasPrefix(text, got) || strings.ToValidUTF8(got, "") != got {
 				t.Fatalf("%s, %d: cut inside a character", name, length)
 			}
-			if length == 1000000 && got != text || length < 1000000 && (n <= length || n > length+5) { // a character of four bytes
+			// A character of four bytes.
+			if length == 1000000 && got != text || length < 1000000 && (n <= length || n > length+5) {
 				t.Errorf("%s: %d tokens for %d", name, n, length)
 			}
 		}
@@ -93,7 +94,8 @@ func TestSentencesOf(t *testing.T) {
 
 // Of a haystack four million bytes are read, or what the longest prompt needs.
 func TestHaystackText(t *testing.T) {
-	row := `{"text": "` + strings.Repeat(strings.Repeat("a", 48)+"\\n "+strings.Repeat("b", 50)+" ", 7000) + `"}` // 700,000 bytes on one line
+	// 700,000 bytes on one line.
+	row := `{"text": "` + strings.Repeat(strings.Repeat("a", 48)+"\\n "+strings.Repeat("b", 50)+" ", 7000) + `"}`
 	dir := setFiles(t, map[string]string{"hay.jsonl": strings.Repeat(row+"\n", 8)})
 	j := prepared(t, lookup(t, "needle"), eval.Options{Limit: 1}, 512)
 	j.Plan.Values["haystack"] = filepath.Join(dir, "hay.jsonl")

@@ -192,7 +192,8 @@ func TestSteadyStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// downloads holds a copy in parts to what lies in the pieces of pinned memory that it passes, in order, and to no allocation.
+// downloads holds a copy in parts to what lies in the pieces of pinned memory that it passes, in order, and to no
+// allocation.
 func downloads(t *testing.T, g *gpu) {
 	for i := range g.stage.piece {
 		room := make([]byte, pieceSize)

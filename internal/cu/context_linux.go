@@ -102,7 +102,8 @@ func (c *context) open() error {
 	}
 	c.handle = uintptr(c.out[0])
 	defer c.enter()()
-	if err := c.check("cuStreamCreate", call(c.api.streamCreate, c.result(0), 1)); err != nil { // 1: not synchronised with the default stream
+	// 1: not synchronised with the default stream.
+	if err := c.check("cuStreamCreate", call(c.api.streamCreate, c.result(0), 1)); err != nil {
 		return err
 	}
 	c.stream = uintptr(c.out[0])

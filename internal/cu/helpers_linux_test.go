@@ -43,8 +43,8 @@ func TestHelpers(t *testing.T) {
 	}
 }
 
-// A class wastes at most an eighth, rises with the size, and is its own; small sizes share one, large ones are whole pages
-// of 2 MiB.
+// A class wastes at most an eighth, rises with the size, and is its own; small sizes share one, large ones are whole
+// pages of 2 MiB.
 func TestClasses(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 1))
 	sizes := []int{0, 1, 512, 513, 1024, 1025, 8192, 8193, large - 1, large, large + 1, large + 2<<20}

@@ -52,8 +52,8 @@ func pooled(t *testing.T, room int) (*gpu, *heap) {
 	return g, h
 }
 
-// Freed memory serves the next request of its class, cleared; large memory goes back to the driver at once; what the pool
-// holds counts as free, and is given back when the driver has no more, after the work on it is done.
+// Freed memory serves the next request of its class, cleared; large memory goes back to the driver at once; what the
+// pool holds counts as free, and is given back when the driver has no more, after the work on it is done.
 func TestPoolOfMemory(t *testing.T) {
 	g, h := pooled(t, 256<<20)
 	alloc := func(bytes int) uintptr {

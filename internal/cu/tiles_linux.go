@@ -27,7 +27,8 @@ func (t *tiler) open(cuda *lib) {
 	if cuda.symbols(map[string]*uintptr{"cuTensorMapEncodeTiled": &t.encode}) != nil {
 		return
 	}
-	room := make([]byte, len(TensorMap{})+127) // the driver requires 64- or 128-byte alignment, depending on its version
+	// The driver requires 64- or 128-byte alignment, depending on its version.
+	room := make([]byte, len(TensorMap{})+127)
 	t.m = (*TensorMap)(unsafe.Pointer(&room[-uintptr(unsafe.Pointer(&room[0]))&127]))
 	t.params[0] = uintptr(unsafe.Pointer(&t.arg[0]))
 }

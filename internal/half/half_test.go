@@ -69,7 +69,8 @@ func checkNaN(t *testing.T, f format, h uint16) {
 	}
 }
 
-// TestRounding walks between each pair of neighbours: the midpoint goes to the even one, a hair to either side to the nearer.
+// TestRounding walks between each pair of neighbours: the midpoint goes to the even one, a hair to either side to the
+// nearer.
 func TestRounding(t *testing.T) {
 	for _, f := range formats {
 		infinity := uint16(1<<f.expBits-1) << f.manBits

@@ -31,7 +31,8 @@ func spoil(sig syscall.Signal) {
 	}
 }
 
-// SIGHUP and SIGINT are left out: where they are ignored at the start, as under nohup, the runtime does not handle them.
+// SIGHUP and SIGINT are left out: where they are ignored at the start, as under nohup, the runtime does not handle
+// them.
 func TestRestoreFlags(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGALRM, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGQUIT} {
 		before, _ := sigaction(int(sig), nil)
@@ -54,8 +55,8 @@ func replace(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// A library's own handler is replaced by the runtime's, where that handled the signal: since the start, since Notify, or
-// since Notify of a signal that was ignored, as SIGHUP is under nohup.
+// A library's own handler is replaced by the runtime's, where that handled the signal: since the start, since Notify,
+// or since Notify of a signal that was ignored, as SIGHUP is under nohup.
 func TestRestoreHandler(t *testing.T) {
 	restore := Keep()
 	replace(t, syscall.SIGUSR2)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// bareBools names the struct literals with two or more booleans whose fields are not named: which is which cannot be read
-// there, and exchanging two of them compiles. Tables of tests are exempt, where the declaration is a few lines above.
+// bareBools names the struct literals with two or more booleans whose fields are not named: which is which cannot be
+// read there, and exchanging two of them compiles. Tables of tests are exempt, where the declaration is a few lines
+// above.
 func bareBools(all []*source) (out []string) {
 	for _, s := range all {
 		if s.ast == nil || s.test {

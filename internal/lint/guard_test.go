@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// unguarded names the goroutines that do not begin with "defer fault.Guard()()": a panic there would end the program with the runtime's
-// exit code 2, which means wrong usage. Started with go, or with the Go method of a wait group.
+// unguarded names the goroutines that do not begin with "defer fault.Guard()()": a panic there would end the program
+// with the runtime's exit code 2, which means wrong usage. Started with go, or with the Go method of a wait group.
 func unguarded(all []*source) (out []string) {
 	named := map[string][]*ast.BlockStmt{} // package and name of a function → its bodies: methods share names
 	for _, s := range all {

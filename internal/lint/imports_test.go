@@ -89,7 +89,8 @@ var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudates
 	"internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser",
 	"internal/kill", "internal/lint", "internal/quiet", "internal/quota"}
 
-// onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device it is given.
+// onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device
+// it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}
 
 // hostReaders may look at a tensor's memory from the host; everyone else asks the device, or a GPU could not be one.

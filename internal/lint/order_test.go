@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// readBeside names the returns of a variable beside a call that gets its address: Go does not say whether the variable is
-// read before the call or after it.
+// readBeside names the returns of a variable beside a call that gets its address: Go does not say whether the variable
+// is read before the call or after it.
 func readBeside(all []*source) (out []string) {
 	for _, s := range all {
 		if s.ast == nil {
@@ -36,7 +36,8 @@ func readBeside(all []*source) (out []string) {
 	return out
 }
 
-// addressed is the variable whose address, or an element's, is taken in a call of x outside function literals, "" if none is.
+// addressed is the variable whose address, or an element's, is taken in a call of x outside function literals, "" if
+// none is.
 func addressed(x ast.Expr) (name string) {
 	call, ok := x.(*ast.CallExpr)
 	if !ok {

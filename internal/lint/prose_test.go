@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// stilted matches phrases that make comments read as if translated. English has plain words for all of them: again, most
-// likely, in a batch, in flight or in progress, n bytes, after the last.
+// stilted matches phrases that make comments read as if translated. English has plain words for all of them: again,
+// most likely, in a batch, in flight or in progress, n bytes, after the last.
 var stilted = regexp.MustCompile(`\b(anew|the likeliest|in company|under way)\b` +
 	`|\b(of|for|at most|with|in|by|than) so many\b|\bbehind the last\b`)
 

@@ -12,7 +12,8 @@ const (
 	maxFile = 400
 )
 
-// longFuncs names the functions above the bound; exempt holds those of tests and of generated files, which are shown only.
+// longFuncs names the functions above the bound; exempt holds those of tests and of generated files, which are shown
+// only.
 func longFuncs(all []*source) (out, exempt []string) {
 	for _, s := range all {
 		if s.ast == nil {

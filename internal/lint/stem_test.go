@@ -49,7 +49,8 @@ func ops(all []*source) (out []string) {
 	return out
 }
 
-// stems maps each method of a package, whatever its type, to the stem of the file that declares it: a device may group its ops in types of its own.
+// stems maps each method of a package, whatever its type, to the stem of the file that declares it: a device may group
+// its ops in types of its own.
 func stems(all []*source, dir string) map[string]string {
 	out := map[string]string{}
 	for _, s := range all {
@@ -65,8 +66,8 @@ func stems(all []*source, dir string) map[string]string {
 	return out
 }
 
-// strayStems names the ops whose file on a device, or whose conformance case, is not called as the oracle's is. A device may
-// split an op's file with a suffix: attention.go, attention_backward.go.
+// strayStems names the ops whose file on a device, or whose conformance case, is not called as the oracle's is. A
+// device may split an op's file with a suffix: attention.go, attention_backward.go.
 func strayStems(all []*source) (out []string) {
 	files := map[string]bool{}
 	for _, s := range all {

@@ -27,8 +27,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Of equal candidates the first; a suggestion differs in at most two places, or in a third of a longer word, of which 80
-// bytes count.
+// Of equal candidates the first; a suggestion differs in at most two places, or in a third of a longer word, of which
+// 80 bytes count.
 func TestBounds(t *testing.T) {
 	if w, d := Word("cat", []string{"hat", "bat", "at"}); w != "hat" || d != 1 {
 		t.Errorf("%s, %d", w, d)

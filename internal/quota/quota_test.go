@@ -19,8 +19,8 @@ func (f *fake) Errorf(string, ...any) { f.failed = true }
 
 var keep []byte
 
-// TestCheck: what stays within its share passes, what does not is noticed even when it is let go at once. The share grows
-// with the input and with the factor, by 8 MiB more; what was allocated before does not count.
+// TestCheck: what stays within its share passes, what does not is noticed even when it is let go at once. The share
+// grows with the input and with the factor, by 8 MiB more; what was allocated before does not count.
 func TestCheck(t *testing.T) {
 	allocate := func(mib int) func() {
 		return func() {

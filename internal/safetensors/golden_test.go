@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestGoldenFiles reads files written by other programs, found under the folders of ANTIPHASE_GOLDEN, and writes them again.
-// The reference library writes its header without spaces; of such a file the bytes must be the same, order and padding included.
+// TestGoldenFiles reads files written by other programs, found under the folders of ANTIPHASE_GOLDEN, and writes them
+// again. The reference library writes its header without spaces; of such a file the bytes must be the same, order and
+// padding included.
 func TestGoldenFiles(t *testing.T) {
 	var paths []string
 	for _, dir := range filepath.SplitList(os.Getenv("ANTIPHASE_GOLDEN")) {

@@ -122,7 +122,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestMemoryBound parses headers made to cost the most per byte and holds the total allocated to a multiple of their size.
+// TestMemoryBound parses headers made to cost the most per byte and holds the total allocated to a multiple of their
+// size.
 func TestMemoryBound(t *testing.T) {
 	const factor = 100 // bytes allocated, garbage included, per byte of header
 	tensors := make([]string, 20000)

@@ -14,8 +14,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// Every element type has its size, and files hold the types in the reference library's order, the last of its list first:
-// BOOL, U8, I8, F8_E5M2, F8_E4M3, F8_E8M0, I16, U16, F16, BF16, I32, U32, F32, C64, F64, I64, U64.
+// Every element type has its size, and files hold the types in the reference library's order, the last of its list
+// first: BOOL, U8, I8, F8_E5M2, F8_E4M3, F8_E8M0, I16, U16, F16, BF16, I32, U32, F32, C64, F64, I64, U64.
 func TestTypesBySizeAndOrder(t *testing.T) {
 	order := []DType{"U64", "I64", "F64", "C64", "F32", "U32", "I32", "BF16", "F16", "U16", "I16", "F8_E8M0", "F8_E4M3",
 		"F8_E5M2", "I8", "U8", "BOOL"}

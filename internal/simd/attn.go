@@ -127,7 +127,7 @@ type AttnRows struct {
 	V                []uint16    // packed B [Cols, DV], panels StrideV apart
 	StrideV          int
 	Lo, Hi           []int32   // each row attends to columns Lo … Hi−1, if it is Masked
-	Live             []int32   // for each 32 rows the number of panels of columns, at least 1, that they attend to, or Masked
+	Live             []int32   // for each 32 rows the panels of columns, at least 1, that they attend to, or Masked
 	Scale            float32   // of the logits, times log2 e: everything is in units of log 2
 	Top, Sum         []float32 // of each map's rows, at first −Inf and 0
 	Acc              []float32 // [Maps·Rows, DV]
@@ -269,7 +269,7 @@ type AttnGrad struct {
 	K                [2][]uint16  // packed B [D, Cols] of each map
 	V                []uint16     // packed B [DV, Cols]
 	Lo, Hi           []int32      // each row attends to columns Lo … Hi−1, if it is Masked
-	Live             []int32      // for each 32 rows the number of panels of columns, at least 1, that they attend to, or Masked
+	Live             []int32      // for each 32 rows the panels of columns, at least 1, that they attend to, or Masked
 	Scale            float32      // times log2 e
 	LSE, Delta       [2][]float32 // [Rows], LSE in units of log 2
 	Lam              []float32    // [Rows]: −λ

@@ -9,8 +9,8 @@ import (
 	"antiphase/internal/quiet"
 )
 
-// BenchmarkAttnTile times the kernels of attention's tiles in the caches: products, and the passes from queries to results, whose GFLOP/s
-// count the products in them.
+// BenchmarkAttnTile times the kernels of attention's tiles in the caches: products, and the passes from queries to
+// results, whose GFLOP/s count the products in them.
 func BenchmarkAttnTile(b *testing.B) {
 	peak := peakNamed(b, "amx bf16")
 	r := rand.New(rand.NewPCG(1, 1))

@@ -231,8 +231,8 @@ func checkMixNorm(t *testing.T, x *MixNorm, was [2][]float32, i int) {
 	}
 }
 
-// A NaN among the logits of a row, at any place, makes the row's sum and gradients NaN, and those of no other row: training
-// that has diverged must not look as if it had not.
+// A NaN among the logits of a row, at any place, makes the row's sum and gradients NaN, and those of no other row:
+// training that has diverged must not look as if it had not.
 func TestSoftenKeepsNaN(t *testing.T) {
 	const rows, width, bad = 9, 45, 4
 	isNaN := func(x float32) bool { return x != x }

@@ -181,7 +181,8 @@ func BenchmarkPack(b *testing.B) {
 	}
 }
 
-// BenchmarkPackBF16 times packing of activations from memory beyond the second cache, in all four layouts, in the blocks that products take.
+// BenchmarkPackBF16 times packing of activations from memory beyond the second cache, in all four layouts, in the
+// blocks that products take.
 func BenchmarkPackBF16(b *testing.B) {
 	const run, wide = 512, 256
 	for _, sh := range [][2]int{{4096, 384}, {4096, 2048}, {4200, 770}} {

@@ -14,7 +14,8 @@ func alignedHalves(r *rand.Rand, n int) []uint16 {
 	return x
 }
 
-// A product into bfloat16 is the one into float32, rounded once: accumulated, cut into parts of k, near and far, on A packed and as it lies.
+// A product into bfloat16 is the one into float32, rounded once: accumulated, cut into parts of k, near and far, on A
+// packed and as it lies.
 func TestGemmToHalves(t *testing.T) {
 	shapes := append([][3]int{{64, 32, 768}, {40, 70, 96}, {32, 64, 1088}, {300, 64, 32}, {33, 33, 672}}, bf16Shapes...)
 	each(t, func(t *testing.T) {

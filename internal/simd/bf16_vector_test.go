@@ -65,7 +65,8 @@ var bf16Pairs = map[string][2]func(l *bf16Lists) float64{
 	},
 }
 
-// A function on bfloat16 gives the bits of widening, computing and narrowing, at every length and wherever slices begin.
+// A function on bfloat16 gives the bits of widening, computing and narrowing, at every length and wherever slices
+// begin.
 func TestVectorsBF16(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if !VectorsBF16() {

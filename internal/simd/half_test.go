@@ -28,7 +28,8 @@ func anyBits(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-// Conversions give the bits of their definitions, at every length and wherever slices begin, and leave what lies behind.
+// Conversions give the bits of their definitions, at every length and wherever slices begin, and leave what lies
+// behind.
 func TestHalfKernels(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 1))

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// huge is n floats in huge pages, as the device's large tensors are: with small ones benchmarks time address translation.
+// huge is n floats in huge pages, as the device's large tensors are: with small ones benchmarks time address
+// translation.
 func huge(b *testing.B, n int) []float32 {
 	m, err := unix.Mmap(-1, 0, 4*n+(2<<20), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

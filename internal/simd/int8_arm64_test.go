@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Every set of int8 products that the processor runs is exact, not only the one that it takes: SMMLA, SDOT and NEON alone.
+// Every set of int8 products that the processor runs is exact, not only the one that it takes: SMMLA, SDOT and NEON
+// alone.
 func TestInt8SetsNEON(t *testing.T) {
 	defer func(k *kernels) { cur = k }(cur)
 	sets := int8Sets()

@@ -20,7 +20,8 @@ func fewInt8Generic(steps int, x *int16, step int, w *int8, head, c *float32, _ 
 			sumStep(&sums, row[s*step/2:][:stepInt8], panel[s*stepBytes:][:stepBytes])
 		}
 		for j, t := range sums {
-			y := float32(t>>8)*256 + float32(t&255) // the product is exact: it does not matter whether the addition swallows it
+			// The product is exact: it does not matter whether the addition swallows it.
+			y := float32(t>>8)*256 + float32(t&255)
 			out[q*PanelBF16+j] = float32(y*heads[q*headInt8+j]) * *scale
 		}
 	}

@@ -49,8 +49,8 @@ func packInt8(m, n, k int, x, w []float32, s *Scratch) (*RowsInt8, *ColumnsInt8)
 	return &rows, &columns
 }
 
-// A product is exact up to the rounding of its result, bit for bit, in every implementation, for few rows and many, odd sizes, any
-// alignment, near and around the caches; and it is near the product that was meant.
+// A product is exact up to the rounding of its result, bit for bit, in every implementation, for few rows and many, odd
+// sizes, any alignment, near and around the caches; and it is near the product that was meant.
 func TestGemmInt8(t *testing.T) {
 	truth := map[[3]int][]float32{} // every implementation gets the same operands
 	each(t, func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestInt8Extremes(t *testing.T) {
 	})
 }
 
-// Zeros stay zero, one huge element hides the others, numbers next to nothing are 0, and what is not finite makes its row or column
-// NaN and no other.
+// Zeros stay zero, one huge element hides the others, numbers next to nothing are 0, and what is not finite makes its
+// row or column NaN and no other.
 func TestInt8Odd(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	each(t, func(t *testing.T) {
@@ -226,8 +226,8 @@ func TestInt8Allocs(t *testing.T) {
 	})
 }
 
-// BenchmarkDecode times the product of one row, or of few with bytes, with 256 MiB of weights against reading as many bytes: GB/s, and
-// the share of the read loop's.
+// BenchmarkDecode times the product of one row, or of few with bytes, with 256 MiB of weights against reading as many
+// bytes: GB/s, and the share of the read loop's.
 func BenchmarkDecode(b *testing.B) {
 	const n, k = 32768, 2048
 	const fit = 4 * n / 33 * 32 // columns of bytes, so that heads have room too
@@ -249,8 +249,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkPrompt times products of many rows with packed weights against the tile unit's peak on bfloat16, which has the same number
-// of products to make.
+// BenchmarkPrompt times products of many rows with packed weights against the tile unit's peak on bfloat16, which has
+// the same number of products to make.
 func BenchmarkPrompt(b *testing.B) {
 	i := slices.IndexFunc(Peaks(), func(p PeakLoop) bool { return p.Name == "amx bf16" })
 	if i < 0 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A turn of each loop counts the operations of the instructions in it: two for each lane's multiply-add, and for int8 two
-// for a 16-bit with an 8-bit value, which takes two products of bytes.
+// A turn of each loop counts the operations of the instructions in it: two for each lane's multiply-add, and for int8
+// two for a 16-bit with an 8-bit value, which takes two products of bytes.
 func TestPeaksCountTheirInstructions(t *testing.T) {
 	var text strings.Builder
 	for _, file := range []string{"peak_amd64.s", "peak_neon_arm64.s"} {

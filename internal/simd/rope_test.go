@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A row's heads are turned as the plain formula says, there and back, the same bits for a head alone and among others, and nothing behind them.
+// A row's heads are turned as the plain formula says, there and back, the same bits for a head alone and among others,
+// and nothing behind them.
 func TestRotate(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))

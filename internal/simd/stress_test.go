@@ -16,9 +16,9 @@ import (
 // stressEnv is a duration: how long TestStress runs, instead of a moment.
 const stressEnv = "ANTIPHASE_STRESS"
 
-// TestStress multiplies on many more goroutines than there are processors, while garbage is collected all the time, goroutines
-// are preempted by signals and move between threads: tiles are a thread's own and must survive all of it. Every product
-// must have the bits that it has in peace.
+// TestStress multiplies on many more goroutines than there are processors, while garbage is collected all the time,
+// goroutines are preempted by signals and move between threads: tiles are a thread's own and must survive all of it.
+// Every product must have the bits that it has in peace.
 func TestStress(t *testing.T) {
 	long := 300 * time.Millisecond
 	if s := os.Getenv(stressEnv); s != "" {
@@ -71,8 +71,8 @@ func TestStress(t *testing.T) {
 	t.Logf("%d products of %s", products.Load(), Name())
 }
 
-// stressAttention repeats one meeting of queries with keys and values, which holds tiles through its softmax, and compares with the first,
-// whose numbers TestAttnForward checks.
+// stressAttention repeats one meeting of queries with keys and values, which holds tiles through its softmax, and
+// compares with the first, whose numbers TestAttnForward checks.
 func stressAttention(seed uint64, products, wrong, stop *atomic.Int64) {
 	const rows, cols, d, dv, maps = 64, 128, 64, 128, 2
 	r := rand.New(rand.NewPCG(seed, 8))
@@ -103,7 +103,8 @@ func stressAttention(seed uint64, products, wrong, stop *atomic.Int64) {
 	}
 }
 
-// stressInt8 repeats a product of bytes, whose sums may be put aside between runs of k, and compares with the same without tiles.
+// stressInt8 repeats a product of bytes, whose sums may be put aside between runs of k, and compares with the same
+// without tiles.
 func stressInt8(seed uint64, products, wrong, stop *atomic.Int64) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	m, n, k := 20+r.IntN(100), 20+r.IntN(100), 1+r.IntN(2400)

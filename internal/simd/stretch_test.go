@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// fewCase is keys and values of some tiles of positions as a cache holds them, 16 rows of 16 positions in any order, and what rows have of them.
+// fewCase is keys and values of some tiles of positions as a cache holds them, 16 rows of 16 positions in any order,
+// and what rows have of them.
 type fewCase struct {
 	x          AttnFew
 	k, v       []uint16
@@ -133,8 +134,8 @@ func TestFew(t *testing.T) {
 	}
 }
 
-// stressFew repeats one meeting of a few rows with a cache, whose tiles have another shape than products', and compares with the first; where
-// there are no kernels for that, a product.
+// stressFew repeats one meeting of a few rows with a cache, whose tiles have another shape than products', and compares
+// with the first; where there are no kernels for that, a product.
 func stressFew(seed uint64, products, wrong, stop *atomic.Int64) {
 	if FewAttn() == 0 {
 		stressProducts(seed, products, wrong, stop)
@@ -193,8 +194,8 @@ func TestHalves(t *testing.T) {
 	})
 }
 
-// BenchmarkFew is the attention of single rows of a model 768 wide to positions that the caches do not hold, in turns with reading as much
-// memory beside it: medians of the rate and of its share of reading's.
+// BenchmarkFew is the attention of single rows of a model 768 wide to positions that the caches do not hold, in turns
+// with reading as much memory beside it: medians of the rate and of its share of reading's.
 func BenchmarkFew(b *testing.B) {
 	if FewAttn() == 0 {
 		b.Skip("no kernels for few rows here")

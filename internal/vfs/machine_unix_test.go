@@ -24,7 +24,8 @@ func TestFreeSpace(t *testing.T) {
 		}
 		want := float64(st.Bavail) * float64(st.Bsize)
 		got, err := vfs.OS{}.Free(dir)
-		if off := float64(got) - want; err != nil || off > 0.1*want+1<<30 || off < -0.1*want-1<<30 { // others write meanwhile
+		// Others write meanwhile.
+		if off := float64(got) - want; err != nil || off > 0.1*want+1<<30 || off < -0.1*want-1<<30 {
 			t.Errorf("%s: %d bytes are free, want about %g, %v", dir, got, want, err)
 		}
 	}
@@ -54,7 +55,8 @@ func TestCallsOnNothing(t *testing.T) {
 	if err := (vfs.OS{}).SyncDir(t.TempDir()); err != nil {
 		t.Error(err)
 	}
-	if err := (vfs.OS{}).SyncDir(os.DevNull); runtime.GOOS == "linux" && !errors.Is(err, unix.EINVAL) { // which has no sync
+	// It has no sync.
+	if err := (vfs.OS{}).SyncDir(os.DevNull); runtime.GOOS == "linux" && !errors.Is(err, unix.EINVAL) {
 		t.Errorf("a device was synced: %v", err)
 	}
 }

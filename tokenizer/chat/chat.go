@@ -77,7 +77,8 @@ func (t *Template) Render(c Conversation) (text string, err error) {
 	if c.Now.IsZero() {
 		c.Now = time.Now()
 	}
-	vars := map[string]any{"add_generation_prompt": c.Generate, "tools": nil, "documents": nil} // None unless given, as in transformers
+	// None unless given, as in transformers.
+	vars := map[string]any{"add_generation_prompt": c.Generate, "tools": nil, "documents": nil}
 	for k, v := range t.tokens {
 		vars[k] = v
 	}

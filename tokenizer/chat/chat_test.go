@@ -175,8 +175,8 @@ func TestMore(t *testing.T) {
 	}
 }
 
-// A number, a dot and a rune of several bytes is an attribute of the number if it is a name, and an error otherwise; such
-// text outside of expressions is fine.
+// A number, a dot and a rune of several bytes is an attribute of the number if it is a name, and an error otherwise;
+// such text outside of expressions is fine.
 func TestNumberBeforeRune(t *testing.T) {
 	for _, source := range []string{"{% if ２.é %}{% endif %}", "{% set x = [1, 2.\xb9] %}", "t{%7\xf0\xa5.2.獮",
 		"{{ 2.² }}", "{{ 2.€ }}"} {

@@ -107,8 +107,8 @@ func TestFormatsCountCharacters(t *testing.T) {
 	}
 }
 
-// Formats of infinities and NaN, of floats by n, items of ranges, comments of signs alone, and arguments given twice: as
-// jinja2 3.1.6 with Python 3 prints them, or refuses them.
+// Formats of infinities and NaN, of floats by n, items of ranges, comments of signs alone, and arguments given twice:
+// as jinja2 3.1.6 with Python 3 prints them, or refuses them.
 func TestFormatsBeyondNumbers(t *testing.T) {
 	const set = `{% set big = 1e308 %}{% set i = big * 10 %}`
 	for source, want := range map[string]string{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What would take far more time or memory than it is charged for is refused before it is made, or is made in a time that
-// grows with the size of its input.
+// What would take far more time or memory than it is charged for is refused before it is made, or is made in a time
+// that grows with the size of its input.
 func TestHostile(t *testing.T) {
 	many := strings.Repeat
 	for name, c := range map[string]struct{ source, want, text string }{

@@ -164,8 +164,8 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// A template cannot make its own reading or rendering take a time that doubles with a few more characters, or grows with
-// the square of its length.
+// A template cannot make its own reading or rendering take a time that doubles with a few more characters, or grows
+// with the square of its length.
 func TestTimeOfReading(t *testing.T) {
 	many := func(s string) string { return strings.Repeat(s, (maxTemplate-8)/len(s)) }
 	for name, c := range map[string]struct{ source, want, text string }{

@@ -288,7 +288,8 @@ func aligned(s string, how byte, a []any) string {
 		fill = f[0]
 	}
 	width := widthOf(intOf("a width", a[0], 0))
-	if pad := width - utf8.RuneCountInString(s); how == '^' && pad > 0 { // Python puts the odd one to the left if the width is odd
+	// Python puts the odd one to the left if the width is odd.
+	if pad := width - utf8.RuneCountInString(s); how == '^' && pad > 0 {
 		left := pad/2 + pad&width&1
 		return padded(padded(s, fill, '>', width-pad+left), fill, '<', width)
 	}

@@ -20,7 +20,8 @@ func TestSpaces(t *testing.T) {
 	}
 }
 
-// A template whose lines end as on Windows or as on old Macs gives the same text as any other. Expected texts are jinja2's.
+// A template whose lines end as on Windows or as on old Macs gives the same text as any other. Expected texts are
+// jinja2's.
 func TestLineEnds(t *testing.T) {
 	for source, want := range map[string]string{
 		"a\n\nb\n{{ 'c' }} {% if true %}d{% endif %} e\n":                     "a\n\nb\nc d e",

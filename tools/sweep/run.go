@@ -160,7 +160,8 @@ func (r *runner) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, r.binary, args...)
 	c.Dir = r.dir
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // and the programs that tests have started
+	// It ends the programs that tests have started, too.
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = time.Second
 	return c
 }

@@ -25,7 +25,7 @@ type column struct {
 	p        [2][]float32 // float32 factors: [nq,keyTile] per map: logits, P, then dS
 	dp, mix  []float32    // float32 factors: [nq,keyTile] dP; P1 − λP2
 	mixB     []float32    // packed mix [nq,width]
-	dsA, dsB [2][]float32 // per map: dS as a left-hand operand, packed with bfloat16 factors, and packed as a right-hand one [nq,width]
+	dsA, dsB [2][]float32 // per map dS: left-hand, packed with bfloat16 factors; right-hand, packed [nq,width]
 }
 
 // cells is the number of floats of a tile of logits of float32 factors; those of bfloat16 factors never leave the

@@ -37,7 +37,7 @@ type queryPack struct {
 	lam        []float32    // −λ of each row
 	q, qT      []float32    // of all maps, scaled: [nq,D], and transposed [D,nq]; see left and turned
 	do, doT    []float32    // dO [nq,DV], and transposed [DV,nq]
-	qB, doB    []float32    // in place of q, qT and doT, if left-hand operands are not packed: right-hand ones [nq,D] and [nq,DV]
+	qB, doB    []float32    // instead of q, qT, doT if left-hand operands are not packed: right-hand [nq,D], [nq,DV]
 }
 
 func (r *backwardRoom) queryPackSize() int {

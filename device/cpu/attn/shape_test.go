@@ -7,8 +7,8 @@ import (
 	"antiphase/device"
 )
 
-// The columns of a key tile that a row attends to, by counting: those at or after its document's first key and not after
-// itself. What any of several rows attends to begins at a whole panel.
+// The columns of a key tile that a row attends to, by counting: those at or after its document's first key and not
+// after itself. What any of several rows attends to begins at a whole panel.
 func TestWindows(t *testing.T) {
 	const T = 40
 	for name, start := range map[string]func(t int) int{"whole": nil, "two": func(t int) int { return t / 17 * 17 },

@@ -156,7 +156,8 @@ func innerLoop(t *testing.T, code []string, multiply string) (best loop) {
 	return best
 }
 
-// countLoop counts the instructions of a loop by kind. chain is the largest number of multiplications into one register.
+// countLoop counts the instructions of a loop by kind. chain is the largest number of multiplications into one
+// register.
 func countLoop(code []string, multiply string) (l loop) {
 	sums := map[string]int{}
 	for _, text := range code {

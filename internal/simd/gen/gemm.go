@@ -215,10 +215,12 @@ func (k floatTile) step(u int) {
 		}
 	}
 	if k.kind.apart && !k.wide() {
-		k.op("PREFETCHT1", "64(SI)") // rows are far apart: their next line, for the tile below, would be a miss for every step
+		// Rows are far apart: their next line, for the tile below, would be a miss for every step.
+		k.op("PREFETCHT1", "64(SI)")
 	}
 	if full && 64*u < 16*k.rows {
-		k.op("PREFETCHT1", fmt.Sprintf("%d(SI)(R10*1)", 64*u)) // the next panel of A, from the third cache to the second
+		// The next panel of A, from the third cache to the second.
+		k.op("PREFETCHT1", fmt.Sprintf("%d(SI)(R10*1)", 64*u))
 	}
 	for r := range k.rows {
 		mem := fmt.Sprintf("%d(SI)", 4*r)

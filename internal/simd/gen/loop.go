@@ -8,7 +8,7 @@ import (
 // vecOp is one vector kernel: its Go signature and the program for one vector of elements.
 type vecOp struct {
 	name   string
-	params string // "dst,a,b" are slices; "h:h" one of bfloat16; "alpha:f" a float32; "ahead:i" a distance; "s:p" a pointer to a struct of float32
+	params string // "dst,a,b": slices; "h:h": of bfloat16; "x:f": float32; "n:i": a distance; "s:p": *struct of float32
 	result string // "", "float32" or "float64"
 	unroll int
 	accs   int    // accumulators per unrolled step
@@ -27,7 +27,7 @@ type frame interface {
 	unflush()
 	hold() // keeps the program's constants in registers
 	loop(stem string, n int, program func())
-	left(masks, program func()) // runs the program for the elements after the last whole vector; nil: the frame's own masks
+	left(masks, program func()) // runs the program for elements after the last whole vector; nil: the frame's masks
 	lookAhead()                 // computes the address to prefetch from
 
 	load(name string) string

@@ -56,7 +56,8 @@ func TestCrashForgets(t *testing.T) {
 	}
 }
 
-// TestCrashOutcomes: with luck every combination turns up, a rename is never split and never comes before what it depends on.
+// TestCrashOutcomes: with luck every combination turns up, a rename is never split and never comes before what it
+// depends on.
 func TestCrashOutcomes(t *testing.T) {
 	m := NewMem()
 	write(t, m, "a", "1", true)
