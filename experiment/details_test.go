@@ -109,8 +109,8 @@ func TestWordsAreExplained(t *testing.T) {
 	var e evidence
 	e.words()
 	for _, w := range list {
-		if line := fmt.Sprintf("- **%s**: %s.\n", w.Word,
-			strings.TrimSuffix(w.Says, ".")); !strings.Contains(e.String(), line) {
+		if line := prose("- ", fmt.Sprintf("**%s**: %s.", w.Word,
+			strings.TrimSuffix(w.Says, "."))); !strings.Contains(e.String(), line) {
 			t.Errorf("no %q in %s", line, e.String())
 		}
 	}

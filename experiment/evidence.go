@@ -280,7 +280,7 @@ func (e *evidence) summary() {
 func (e *evidence) words() {
 	e.WriteString("Words:\n\n")
 	for _, w := range words {
-		fmt.Fprintf(e, "- **%s**: %s.\n", w.Word, strings.TrimSuffix(w.Says, "."))
+		e.WriteString(prose("- ", fmt.Sprintf("**%s**: %s.", w.Word, strings.TrimSuffix(w.Says, "."))))
 	}
 	e.WriteString("\n")
 }

@@ -198,7 +198,7 @@ func (e *evidence) experiment(name string, rows []Row) {
 	fmt.Fprintf(e, "## %s\n\n", markdown(name))
 	if i := place(name); i < len(cells) {
 		if s := cells[i].missing(f); s != complete {
-			fmt.Fprintf(e, "Of the plan: %s. Finished so far: %s.\n\n", s, markdown(there(f)))
+			e.WriteString(prose("", fmt.Sprintf("Of the plan: %s. Finished so far: %s.", s, markdown(there(f)))) + "\n")
 		}
 	}
 	for i, command := range commands(f.all) {
@@ -207,10 +207,10 @@ func (e *evidence) experiment(name string, rows []Row) {
 		}
 		e.code("sh", command+"\n")
 	}
-	fmt.Fprintf(e, "%s %s%s\n\n", markdown(machines(f.all)), f.says(), lengths(f.rows))
+	e.WriteString(prose("", markdown(machines(f.all))+" "+f.says()+lengths(f.rows)) + "\n")
 	e.code("", p.Table(false))
 	for _, t := range p.Experiment.Tables {
-		fmt.Fprintf(e, "%s. %s\n\n", t.Title, t.Note)
+		e.WriteString(prose("", t.Title+". "+t.Note) + "\n")
 		for i, row := range t.Rows {
 			e.row(row...)
 			if i == 0 {

@@ -1,0 +1,40 @@
+package experiment
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Prose fills its lines to the width in characters, breaks at spaces only, and hangs under its lead.
+func TestProse(t *testing.T) {
+	word := strings.Repeat("λ", 9)
+	for lead, perLine := range map[string]int{"": 12, "- ": 11} { // 12 words and 11 spaces are 119 characters
+		for n := range 30 {
+			got := prose(lead, strings.TrimSpace(strings.Repeat(word+"\n ", n)))
+			var want strings.Builder
+			want.WriteString(lead)
+			for i := range n {
+				switch {
+				case i > 0 && i%perLine == 0:
+					want.WriteString("\n" + strings.Repeat(" ", len(lead)))
+				case i > 0:
+					want.WriteString(" ")
+				}
+				want.WriteString(word)
+			}
+			if got != want.String()+"\n" {
+				t.Errorf("%d words after %q are %q", n, lead, got)
+			}
+		}
+	}
+	for _, n := range []int{119, 120, 121} {
+		line, _, _ := strings.Cut(prose("", strings.Repeat("μ", n-2)+" v"), "\n")
+		if want := min(n, 120); utf8.RuneCountInString(line) != want && n <= 120 || n > 120 && strings.Contains(line, "v") {
+			t.Errorf("%d characters: %q", n, line)
+		}
+	}
+	if got := prose("- ", strings.Repeat("x", 200)+" y"); got != "- "+strings.Repeat("x", 200)+"\n  y\n" {
+		t.Errorf("a word longer than a line: %q", got)
+	}
+}
