@@ -197,9 +197,9 @@ func TestSeedsTable(t *testing.T) {
 	archs := []string{"transformer", "diff"}
 	SeedsTable([][]Repeat{{y}}, archs) // changes nothing
 	got := SeedsTable([][]Repeat{nil, {x, y}}, archs)
-	want := `| plan | median (range) of | Transformer | DIFF | better in 9 of 10 seeds |
+	want := `| plan | median (range) of | Transformer | DIFF | better in at least 9 of 10 seeds |
 |---|---|---|---|---|
-| standard, 10 seeds | held-out loss | 0 (0 to 0) | -5.5 (-10 to -1) | DIFF than Transformer (10) |
+| standard, 10 seeds | held-out loss | 0 (0 to 0) | -5.5 (-10 to -1) | DIFF over Transformer (10) |
 | standard, 10 seeds | one needle, % | 0.0 (0.0 to 0.0) | 0.0 (-50.0 to 50.0) | – |
 
 Measured: standard on cpu: amx.

@@ -35,7 +35,7 @@ func SeedsTable(plans [][]Repeat, archs []string) string {
 	for _, a := range archs {
 		head += " " + bare(a) + " |"
 	}
-	return head + " better in 9 of 10 seeds |\n" + strings.Repeat("|---", len(archs)+3) + "|\n" + b.String() +
+	return head + " better in at least 9 of 10 seeds |\n" + strings.Repeat("|---", len(archs)+3) + "|\n" + b.String() +
 		"\nMeasured: " + strings.Join(machines, "; ") + ".\n"
 }
 
@@ -60,7 +60,7 @@ func (x *Repeat) repeated(archs []string) string {
 	var out []string
 	for _, l := range Lines([]Repeat{*x}, archs) {
 		if l.Repeated() {
-			out = append(out, fmt.Sprintf("%s than %s (%d)", bare(l.Good), bare(l.Bad), l.Held))
+			out = append(out, fmt.Sprintf("%s over %s (%d)", bare(l.Good), bare(l.Bad), l.Held))
 		}
 	}
 	switch {
