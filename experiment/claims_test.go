@@ -149,7 +149,7 @@ func TestCoverage(t *testing.T) {
 	share := 100 * float64(held) / float64(trials)
 	t.Logf("5 seeds × 60 items: %.1f %% of 95 %% intervals hold the truth; %.1f %% of the claims of equal sides hold",
 		share, 100*float64(wrong)/float64(trials))
-	if said := fmt.Sprintf("covered %.1f %% in a simulation of 2,000", share); !testing.Short() &&
+	if said := fmt.Sprintf("contained the true difference in %.1f %% of 2,000", share); !testing.Short() &&
 		!strings.Contains(evidenceRules, said) {
 		t.Errorf("the document does not say %q", said)
 	}

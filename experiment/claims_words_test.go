@@ -129,6 +129,8 @@ func sidesOf(text string) (arch, than string) {
 		}
 	}
 	switch {
+	case strings.HasSuffix(text, "than with pairs across groups"):
+		than = across
 	case than == grouped:
 	case strings.HasSuffix(text, "than DIFF V2's"):
 		than = v2

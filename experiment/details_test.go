@@ -146,7 +146,7 @@ func TestSizesAreSeparate(t *testing.T) {
 	if got := newFinal(rows).tuning.ends(); got != "" {
 		t.Errorf("%q for rates between others", got)
 	}
-	if got, want := there(f), "tiny transformer: 2 seeds (1, 2) at lr 1, tiny diff: 1 seed (3) at lr 1, small transformer: 1 seed (1) at lr 2; 1M tokens a run"; got != want {
+	if got, want := there(f), "tiny transformer: 2 seeds (1, 2) at lr 1; tiny diff: 1 seed (3) at lr 1; small transformer: 1 seed (1) at lr 2; 1M tokens a run"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	lead := f.lead()

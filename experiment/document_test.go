@@ -89,7 +89,7 @@ func TestWhatThereIs(t *testing.T) {
 	rows = append(rows, bare, *needle, again, other, long)
 	f := newFinal(rows)
 	for what, x := range map[string][2]string{
-		"there":      {there(f), "transformer: 2 seeds (1, 2) at lr 1, diff: 1 seed (1) at lr 1; 2M tokens a run"},
+		"there":      {there(f), "transformer: 2 seeds (1, 2) at lr 1; diff: 1 seed (1) at lr 1; 2M tokens a run"},
 		"machines":   {machines(rows), "m; commit c. machine unknown; commit c. m; commit unknown."},
 		"commands":   {strings.Join(commands(rows), "; "), "antiphase compare transformer; antiphase compare diff"},
 		"lengths":    {lengths(rows), " Prompts with needles have 192 384, 768 tokens."},
@@ -120,7 +120,7 @@ func TestWhatThereIs(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	if got, want := there(newFinal(rows)), "tiny transformer: 2 seeds (1, 2) at lr 1, tiny diff: 1 seed (1) at lr 1, small transformer: 1 seed (1) at lr 1, "+
+	if got, want := there(newFinal(rows)), "tiny transformer: 2 seeds (1, 2) at lr 1; tiny diff, small transformer, "+
 		"large transformer: 1 seed (1) at lr 1; 2M or 7M tokens a run"; got != want || c.missing(newFinal(rows)) != "complete" {
 		t.Errorf("three sizes: %q, want %q; %q", got, want, c.missing(newFinal(rows)))
 	}

@@ -45,6 +45,7 @@ func Evidence(dir string, w io.Writer) error {
 	e.names = ordered(e.finals)
 	e.WriteString(evidenceHead)
 	e.summary()
+	e.short()
 	e.WriteString(evidenceRules)
 	e.words()
 	e.cells()
@@ -147,39 +148,45 @@ func ordered(finals map[string]*final) []string {
 
 const evidenceHead = `# Evidence
 
-What was measured about the claims of the Differential Transformer (Ye et al., arXiv 2410.05258v2) and of DIFF V2
-(2026-01-20), by training equal-size models on the same batches. This page is rendered from the rows in
-[results/evidence](../results/evidence) by ` + "`antiphase evidence results/evidence -o docs/evidence.md`" + `;
-every number on it is computed from a committed row.
+Does differential attention work? This page tests the claims of the Differential Transformer (DIFF; Ye et al., arXiv
+2410.05258v2) and of its second version (DIFF V2, 2026-01-20) by training models of equal size on the same batches. It
+is rendered from the rows in [results/evidence](../results/evidence) by
+` + "`antiphase evidence results/evidence -o docs/evidence.md`" + `; every measured number on it is computed from a committed
+row. The tables below give the answer; what follows them says how claims are judged, what the terms mean, and every
+figure with its interval.
 
 `
 
 const evidenceRules = `How a claim is judged:
 
-- Architectures have equal parameters (to 1 %), equal tokens, the same batches in the same order for a seed, and the
-  same learning rates tried. The best rate of each is chosen by held-out loss, or by what the experiment says;
-  held-out loss decides among rates on a floor of the score unless the tuning grid says that chance did. The seeds used
-  for tuning also count in the comparison, for every architecture.
-- Differences are over seeds and items as crossed random effects, with 95 % intervals. A hierarchical bootstrap is not
-  used: with few seeds its intervals are too narrow. The intervals used here covered 95.7 % in a simulation of 2,000
-  experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `). One seed gives no interval.
-- Retrieval counts a number only next to its own key; its floors are chance and the score of naming any hidden number. A
-  score that is not above its floors proves nothing.
-- A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or, for
-  losses, excludes an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds,
-  with unequal tuning or parameters, where the better side is on its floor or had runs that diverged, and where no
-  experiment of this size can measure it: the reason stands beside it. *Not run* means that an experiment is planned and
-  no row measures it yet.
-- The published figure stands beside the source. Only that of a loss decides, and what a claim itself names: the others
-  are of models of 3B parameters, with prompts, texts and statistics of their own. A claim that holds here may have a
-  much smaller effect.
-- The models here are small and their training is short. A verdict holds for the sizes and tokens next to it.
+- Architectures have equal parameters (to 1 %) and equal tokens, see the same batches in the same order for a seed, and
+  are tuned over the same learning rates. The rate of each is the one with the best held-out loss, or the best score
+  that the experiment names. Where all rates score at a floor, held-out loss decides, or chance where the tuning grid
+  says so. The seeds used for tuning also count in the comparison, for every architecture.
+- Differences have 95 % intervals over seeds and items (crossed random effects). A hierarchical bootstrap is not used:
+  with few seeds its intervals are too narrow. The intervals used here contained the true difference in 95.7 % of 2,000
+  simulated experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `). One seed gives no
+  interval.
+- Retrieval counts a number only if it is given for its own key. Its floors are chance and the score of naming any of
+  the hidden numbers; a score that is not above its floors proves nothing.
+- A claim *holds* in an experiment when the whole interval is on the claim's side. It *does not hold* when the whole
+  interval is on the other side, or, for losses, when the interval excludes an effect as large as the published one. It
+  *cannot be told here* otherwise; also with fewer than three seeds, with unequal tuning or parameters, when the better
+  side is at its floor or had runs that diverged, and when no experiment of this size can measure it. The reason is
+  given with it. *Not run* means that an experiment is planned and no row measures the claim yet.
+- The published figure is given with the source. It enters the verdict only for losses and where the claim itself names
+  a number; the other published figures are from models of 3B parameters, with other prompts, texts and statistics. A
+  claim that holds here may have a much smaller effect than published.
+- The models here are small and their training is short. A verdict holds for the sizes and tokens given with it.
+- The experiments named “text” and the ablations train on books, science and other text; those named “retrieval” and
+  v1-study on synthetic text made of needles, lists of keys and values, and prose, so that their losses are of that text.
 
 `
 
 // classes of claims, by their source.
 var classes = []struct{ title, source string }{
-	{"Claims of the paper", "paper"}, {"Claims of DIFF V2", "V2"}, {"Asked here", "asked here"},
+	{"Claims of the paper", "paper"}, {"Claims of DIFF V2", "V2"},
+	{"Questions asked here", "asked here"},
 }
 
 func (c *claim) of(source string) bool { return strings.HasPrefix(c.source, source) }
@@ -199,7 +206,7 @@ func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 					o.Basis == v.Basis
 			})
 			if i >= 0 {
-				links[i] += ", the same runs in " + link(name)
+				links[i] += sameRuns + link(name)
 				continue
 			}
 			out, links = append(out, v), append(links, link(name))
@@ -210,6 +217,9 @@ func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 	}
 	return out, links
 }
+
+// sameRuns is between the links of experiments that share the runs of a verdict.
+const sameRuns = ", the same runs in "
 
 // lost returns the verdicts on a claim about experiments of which every run diverged. Their rows do not tell which
 // claims would have been measured, so they count only for claims that nothing else measures.
@@ -273,7 +283,8 @@ func (e *evidence) summary() {
 		}
 		e.WriteString("\n")
 	}
-	e.WriteString("\n*Differs*: it holds in one experiment and not in another.\n\n")
+	e.WriteString("\n" + prose("", "*Holds*: in at least one experiment, and no other contradicts it. *Does not hold*: contradicted "+
+		"in at least one, and it holds in no other. *Differs*: it holds in one experiment and not in another.") + "\n")
 }
 
 // words explains the tables' terms, except those only a page has.
@@ -333,8 +344,11 @@ func markdown(s string) string {
 }
 
 // link refers to the section of an experiment, which begins with its command.
-func link(name string) string {
-	anchor := strings.Map(func(r rune) rune {
+func link(name string) string { return fmt.Sprintf("[%s](#%s)", name, anchor(name)) }
+
+// anchor is the target of links to a heading.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == ' ':
 			return '-'
@@ -342,6 +356,5 @@ func link(name string) string {
 			return -1
 		}
 		return r
-	}, strings.ToLower(name))
-	return fmt.Sprintf("[%s](#%s)", name, anchor)
+	}, strings.ToLower(heading))
 }

@@ -24,21 +24,21 @@ const retrievalTasks = ` --probe "needle needles=4 queries=2 samples=10" --task 
 
 // cells are the planned evidence; other experiments are shown too.
 var cells = []cell{
-	{name: "small-text", what: "(a) small, 17M parameters, books, science and other text", sides: three,
+	{name: "small-text", what: "(a) small (17M parameters) on books, science and other text", sides: three,
 		rates: 3, seeds: 3,
 		command: `antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000 --set train.micro_batch=32` +
 			` --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --probe none --task lm --task "lowbit of=logits samples=4 texts=16"` +
 			` --task outliers --task "attention needles=4 queries=1 samples=20" --keep none --dir runs/small-text`},
-	{name: "160m-text", what: "(b) 160m on the same text", sides: three, rates: 1, seeds: 3,
+	{name: "160m-text", what: "(b) 160m (124M parameters) on the same text", sides: three, rates: 1, seeds: 3,
 		command: `antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370 --set train.batch=32` +
 			` --set train.micro_batch=16 --set train.eval_every=100 --seeds 3 --probe none --task lm` +
 			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/160m-text`},
-	{name: "retrieval-tiny", what: "(c) retrieval, tiny", sides: three, rates: 3, seeds: 5,
+	{name: "retrieval-tiny", what: "(c) retrieval, tiny (0.7M parameters), on synthetic text", sides: three, rates: 3, seeds: 5,
 		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
 			` --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
-	{name: "retrieval-small", what: "(c) retrieval, small: 16,000 steps of 8,192 tokens for every side; at tiny DIFF V2 reaches 90 % " +
-		"within 2,500 steps. Texts and rows are twice as long as tiny's", sides: three, rates: 3, seeds: 5,
+	{name: "retrieval-small", what: "(c) retrieval, small (17M parameters), on synthetic text with documents and " +
+		"rows twice as long as tiny's, 16,000 steps of 8,192 tokens", sides: three, rates: 3, seeds: 5,
 		command: `antiphase compare --name retrieval-small --size small --steps 16000` +
 			` --data 'synthetic:docs=600000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
@@ -46,16 +46,16 @@ var cells = []cell{
 			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2 --set model.init_residual=false` +
 			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 3 --seeds 5` + retrievalTasks +
 			` --dir runs/retrieval-small`},
-	{name: "v1-study", what: "what DIFF needs at tiny: λ_init = 0.2 in every layer (diff-l02), no norm over heads (diff-nonorm), " +
-		"and both (diff-l02-nonorm), each with the same tuning budget",
+	{name: "v1-study", what: "why DIFF retrieves less than DIFF V2 at tiny: λ_init = 0.2 in every layer (diff-l02), no norm " +
+		"over heads (diff-nonorm), and both (diff-l02-nonorm), on the data of retrieval-tiny, each with the same tuning budget",
 		sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 3, seeds: 5,
 		command: `antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +
 			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2" --variant "diff-nonorm diff model.head_norm=off"` +
 			` --variant "diff-l02-nonorm diff model.lambda_init=constant model.lambda_const=0.2 model.head_norm=off"` +
 			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks +
 			` --dir runs/v1-study`},
-	{name: ablations, what: "(e) the published ablations, mini, 3.4M parameters, on the same text: the paper's Table 6, and DIFF V2's, " +
-		"which have two heads a group",
+	{name: ablations, what: "(e) the published ablations, mini (3.4M parameters), on the text of (a): the paper's Table 6, and " +
+		"DIFF V2's, whose variants have two heads a group",
 		sides: []string{plain, v1, v2, wide, wideNorm, noNorm, constant8, constant5, grouped, moreHeads,
 			noLambda, linearLambda, across}, rates: 1, seeds: 5,
 		command: `antiphase compare --name ablations-mini --size mini --data 'lm/*_train*.jsonl.zst' --steps 3000` +
@@ -101,7 +101,7 @@ func (e *evidence) cells() {
 	e.WriteString("## Experiments\n\n| experiment | content | finished | compared with the plan |\n|---|---|---|---|\n")
 	for i := range cells {
 		c := &cells[i]
-		e.row(link(c.name), fmt.Sprintf("%s: %s, %s, %s", c.what, plural(len(c.sides), "side"),
+		e.row(link(c.name), fmt.Sprintf("%s: %s, %s, %s", c.what, c.compared(),
 			plural(c.rates, "learning rate"), plural(c.seeds, "seed")), there(e.finals[c.name]),
 			c.missing(e.finals[c.name]))
 	}
@@ -113,24 +113,40 @@ func (e *evidence) cells() {
 	e.WriteString("\n")
 }
 
-// there describes what an experiment holds.
+// compared counts the sides: architectures, and variants of them where there are any.
+func (c *cell) compared() string {
+	n := plural(len(c.sides), "architecture")
+	if slices.ContainsFunc(c.sides, func(s string) bool { return !slices.Contains(three, s) }) {
+		n += " and variants"
+	}
+	return n
+}
+
+// there describes what an experiment holds. Neighbouring sides with the same seeds and rate share a description.
 func there(f *final) string {
 	if f == nil || len(f.rows) == 0 {
 		return "not run"
 	}
 	var parts, tokens []string
+	last := ""
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			if seeds := f.seeds(size, arch); len(seeds) > 0 {
-				parts = append(parts, fmt.Sprintf("%s: %s (%s%s) at lr %g", f.side(size, arch),
-					plural(len(seeds), "seed"), listed(seeds), lostText(f, size, arch), f.best[[2]string{size, arch}]))
+				runs := fmt.Sprintf(": %s (%s%s) at lr %g", plural(len(seeds), "seed"), listed(seeds),
+					lostText(f, size, arch), f.best[[2]string{size, arch}])
+				if n := len(parts) - 1; runs == last {
+					parts[n] = strings.TrimSuffix(parts[n], last) + ", " + f.side(size, arch) + runs
+				} else {
+					parts = append(parts, f.side(size, arch)+runs)
+				}
+				last = runs
 				if n := big(float64(f.tokens(size))); !slices.Contains(tokens, n) {
 					tokens = append(tokens, n)
 				}
 			}
 		}
 	}
-	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), strings.Join(tokens, " or "))
+	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, "; "), strings.Join(tokens, " or "))
 }
 
 // lostText is how many runs of a side diverged, "" if none did.

@@ -62,9 +62,9 @@ func TestSectionOfAnExperiment(t *testing.T) {
 	e.experiment("small-text", rows)
 	got := e.String()
 	at := -1
-	for _, want := range []string{"## small-text\n\n", "Of the plan: incomplete, 7 of 15 runs: ", "Finished so far: transformer: 3 seeds (1, 2, 3) at lr 1, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n" +
+	for _, want := range []string{"## small-text\n\n", "Of the plan: incomplete, 7 of 15 runs: ", "Finished so far: transformer, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n" +
 		"```sh\nantiphase compare transformer\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare diff\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare --lr 2\n```\n\n" +
-		"a &lt;machine>; commit c0ffee. another; commit decade. The learning rate of each architecture is the one with the best held-out loss;",
+		"a &lt;machine>; commit c0ffee. another; commit decade. The learning rate of each architecture is the one with the best\nheld-out loss;",
 		"Runs compared. The held-out loss", "| run | parameters | tokens | held-out loss while training |",
 		"|---|---|---|---|---|---|---|\n", "| transformer-s1 | 0 | 2M | 1.0000 |", "| diff-s3 |"} {
 		i := strings.Index(got, want)
@@ -88,8 +88,8 @@ func TestSectionOfAnExperiment(t *testing.T) {
 	e = written(map[string][]Row{"mine": rows})
 	e.cells()
 	lines := strings.Split(strings.TrimSpace(e.String()), "\n")
-	if n := len(cells); len(lines) != 2+2+n+1 || !strings.HasSuffix(lines[4], ": 3 sides, 3 learning rates, 3 seeds | not run | missing |") ||
-		lines[4+n] != "| [mine](#mine) | not planned | transformer: 3 seeds (1, 2, 3) at lr 1, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run | – |" {
+	if n := len(cells); len(lines) != 2+2+n+1 || !strings.HasSuffix(lines[4], ": 3 architectures, 3 learning rates, 3 seeds | not run | missing |") ||
+		lines[4+n] != "| [mine](#mine) | not planned | transformer, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run | – |" {
 		t.Errorf("%s", e.String())
 	}
 }

@@ -130,10 +130,10 @@ func TestEvidenceOfDivergedSides(t *testing.T) {
 		there  string
 	}{
 		{"one side", func(r *Run) bool { return r.Arch == v1 }, []string{v1},
-			"transformer: 3 seeds (1, 2, 3) at lr 0.001, diff: 3 seeds (1, 2, 3; all diverged) at lr 0.001"},
+			"transformer: 3 seeds (1, 2, 3) at lr 0.001; diff: 3 seeds (1, 2, 3; all diverged) at lr 0.001"},
 		{"two sides", func(r *Run) bool { return r.Arch != plain }, []string{v1, v2},
 			"diff2: 3 seeds (1, 2, 3; all diverged)"},
-		{"all", func(*Run) bool { return true }, three, "transformer: 3 seeds (1, 2, 3; all diverged)"},
+		{"all", func(*Run) bool { return true }, three, "transformer, diff, diff2: 3 seeds (1, 2, 3; all diverged)"},
 		{"two runs", func(r *Run) bool { return r.Arch == v2 && r.Seed > 1 }, nil,
 			"diff2: 3 seeds (1, 2, 3; 2 diverged)"},
 	} {

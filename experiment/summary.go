@@ -32,9 +32,11 @@ var words = []report.Word{
 		Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing which key " +
 			"each belongs to"},
 	{Word: "attention to the answer, noise",
-		Says: "the share of attention on the tokens of the right answer, and on all other text that is neither " +
-			"beginning nor question; all heads weigh the same"},
-	{Word: "λ", Says: "how much of the second softmax map a differential head subtracts"},
+		Says: "the share of attention on the tokens of the right answer, and on all other text except the beginning of " +
+			"the sequence and the question; the mean over all heads"},
+	{Word: "λ", Says: "how much of the second softmax map a differential head subtracts; λ_init is its value before training"},
+	{Word: "context RMS", Says: "the size (root mean square) of a head's attention output relative to that of the values " +
+		"it averages; claims compare the smallest of any head and position"},
 	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost " +
 		"precision in few bits"},
 	{Word: "spikes", Says: "steps whose loss or gradient norm is far above those before them; the late gradient norm is " +
