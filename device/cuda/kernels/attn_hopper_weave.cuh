@@ -7,30 +7,31 @@ __device__ __forceinline__ void packHalves(Packed& p, const Scores& s) {
   for (int i = 0; i < BM / 4; i++) p[i / 4][i % 4] = packHalf(s[2 * i], s[2 * i + 1]);
 }
 
-// dS_1 = P_1∘(dP − Δ_1) with P_1 as fp16.
-__device__ __forceinline__ void gradFirst(Packed& ds, const Packed& p, const Scores& dp, const Thread& me, u32 delta) {
+// f(k, i, at, Δ) for each word of fragments: word i of the k-th, its elements at and at + 1 of scores, Δ of their queries.
+template <typename F> __device__ __forceinline__ void eachWord(const Thread& me, u32 delta, F f) {
 #pragma unroll
   for (int k = 0; k < BM / 16; k++)
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      const int j = 2 * k + i / 2, at = 4 * j + 2 * (i & 1);
-      const float2 d = ldShared2(delta + (8 * j + 2 * me.t) * 4);
-      ds[k][i] = packBf16(lowHalf(p[k][i]) * (dp[at] - d.x), highHalf(p[k][i]) * (dp[at + 1] - d.y));
+      const int j = 2 * k + i / 2;
+      f(k, i, 4 * j + 2 * (i & 1), ldShared2(delta + (8 * j + 2 * me.t) * 4));
     }
+}
+
+// dS_1 = P_1∘(dP − Δ_1) with P_1 as fp16.
+__device__ __forceinline__ void gradFirst(Packed& ds, const Packed& p, const Scores& dp, const Thread& me, u32 delta) {
+  eachWord(me, delta, [&](int k, int i, int at, float2 d) {
+    ds[k][i] = packBf16(lowHalf(p[k][i]) * (dp[at] - d.x), highHalf(p[k][i]) * (dp[at + 1] - d.y));
+  });
 }
 
 // With s = λ·P_2: W = P_1 − s in place of P_1, dS_2 = −s∘(dP − Δ_2).
 __device__ __forceinline__ void gradSecond(Packed& w, Packed& ds, const Scores& s, const Scores& dp, const Thread& me,
                                            u32 delta) {
-#pragma unroll
-  for (int k = 0; k < BM / 16; k++)
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int j = 2 * k + i / 2, at = 4 * j + 2 * (i & 1);
-      const float2 d = ldShared2(delta + (8 * j + 2 * me.t) * 4);
-      w[k][i] = packBf16(lowHalf(w[k][i]) - s[at], highHalf(w[k][i]) - s[at + 1]);
-      ds[k][i] = packBf16(s[at] * (d.x - dp[at]), s[at + 1] * (d.y - dp[at + 1]));
-    }
+  eachWord(me, delta, [&](int k, int i, int at, float2 d) {
+    w[k][i] = packBf16(lowHalf(w[k][i]) - s[at], highHalf(w[k][i]) - s[at + 1]);
+    ds[k][i] = packBf16(s[at] * (d.x - dp[at]), s[at + 1] * (d.y - dp[at + 1]));
+  });
 }
 
 // The n-th tile: dSᵀ of both maps in shared memory, dV and dK_2 in flight.
