@@ -217,11 +217,9 @@ func (e *evidence) experiment(name string, rows []Row) {
 			e.WriteString(prose("", fmt.Sprintf("Of the plan: %s. Finished so far: %s.", s, markdown(there(f)))) + "\n")
 		}
 	}
-	for i, command := range commands(f.all) {
-		if i > 0 {
-			e.WriteString("Some of the runs come from:\n\n")
-		}
-		e.code("sh", command+"\n")
+	list := commands(f.all)
+	for i, command := range list {
+		e.command(list[0], command, i > 0)
 	}
 	e.WriteString(prose("", markdown(machines(f.all))+" "+f.says()+lengths(f.rows)) + "\n")
 	e.code("", p.Table(false))
@@ -235,6 +233,41 @@ func (e *evidence) experiment(name string, rows []Row) {
 		}
 		e.WriteString("\n")
 	}
+}
+
+// command writes a command of an experiment. Of one that differs from the first only by options, these are enough.
+func (e *evidence) command(first, command string, later bool) {
+	const some = "Some of the runs come from"
+	if with, without := optionsBut(command, first), optionsBut(first, command); later && with+without != "" {
+		how := "with " + with
+		switch {
+		case with == "":
+			how = "without " + without
+		case without != "":
+			how += " instead of " + without
+		}
+		e.WriteString(prose("", some+" the same command "+how+".") + "\n")
+		return
+	}
+	if later {
+		e.WriteString(some + ":\n\n")
+	}
+	e.code("sh", command+"\n")
+}
+
+// optionsBut are the options of a command that another lacks, "" if the two differ in more than options.
+func optionsBut(command, other string) string {
+	a, b := strings.Split(command, " --"), strings.Split(other, " --")
+	if a[0] != b[0] {
+		return ""
+	}
+	var out []string
+	for _, option := range a {
+		if !slices.Contains(b, option) {
+			out = append(out, "`--"+option+"`")
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // code writes a fenced block that its content cannot end.

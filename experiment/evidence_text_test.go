@@ -38,3 +38,33 @@ func TestProse(t *testing.T) {
 		t.Errorf("a word longer than a line: %q", got)
 	}
 }
+
+// A later command of an experiment is told by the options in which it differs from the first; one that differs in
+// anything else, or in nothing that its options tell, stands in full.
+func TestLaterCommands(t *testing.T) {
+	const first = "antiphase compare --name x --task 'needle needles=4' --jobs 2"
+	for command, want := range map[string]string{
+		"antiphase compare --name x --task 'needle needles=4' --jobs 3":        "with `--jobs 3` instead of `--jobs 2`",
+		"antiphase compare --name x --task 'needle needles=4' --jobs 2 --have": "with `--have`",
+		"antiphase compare --name x --jobs 2":                                  "without `--task 'needle needles=4'`",
+		"antiphase compare --device cuda --name x --task lm": "with `--device cuda`, `--task lm` instead of " +
+			"`--task 'needle needles=4'`, `--jobs 2`",
+	} {
+		e := written(nil)
+		e.command(first, command, true)
+		if want = prose("", "Some of the runs come from the same command "+want+".") + "\n"; e.String() != want {
+			t.Errorf("%q\nwant %q", e.String(), want)
+		}
+	}
+	for _, command := range []string{"antiphase speedrun --jobs 3", first + " --jobs 2", "antiphase compare y --jobs 3"} {
+		e := written(nil)
+		e.command(first, command, true)
+		if want := "Some of the runs come from:\n\n```sh\n" + command + "\n```\n\n"; e.String() != want {
+			t.Errorf("%q\nwant %q", e.String(), want)
+		}
+	}
+	e := written(nil)
+	if e.command(first, first, false); e.String() != "```sh\n"+first+"\n```\n\n" {
+		t.Errorf("the first: %q", e.String())
+	}
+}
