@@ -100,7 +100,9 @@ func (p *pass) check() error {
 	}
 	p.at = slices.DeleteFunc(p.at, func(at []time.Duration) bool { return len(at) < 2 })
 	if 2*all < p.tokens || len(p.at) == 0 {
-		return fmt.Errorf("%d tokens came in %d events: too many have no text of their own; take a model that has learned to write", p.tokens, all)
+		return fmt.Errorf(
+			"%d tokens came in %d events: too many have no text of their own; take a model that has learned to write",
+			p.tokens, all)
 	}
 	return nil
 }
@@ -287,7 +289,8 @@ func (o *ServedOptions) one(w *wire, body []byte, stream bool, p *pass, i int, b
 // PrintServed writes rows for display.
 func PrintServed(w io.Writer, rows []ServedRow) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "BATCH\tENGINE TOK/S\tSERVER TOK/S\tRATIO\tQUARTILES\tCPU TIME\tNOT STREAMED\tQUARTILES\tFIRST BYTE MS\tPREFILL + STEP MS\tRATIO\t")
+	fmt.Fprintln(tw, "BATCH\tENGINE TOK/S\tSERVER TOK/S\tRATIO\tQUARTILES\tCPU TIME\tNOT STREAMED\tQUARTILES\tFIRST "+
+		"BYTE MS\tPREFILL + STEP MS\tRATIO\t")
 	for _, r := range rows {
 		fmt.Fprintf(tw, "%d\t%.0f\t%.0f\t%.3f\t%.3f … %.3f\t%.3f\t%.3f\t%.3f … %.3f\t", r.Batch, r.Engine, r.Streamed,
 			r.Ratio[1], r.Ratio[0], r.Ratio[2], r.CPU[1], r.Whole[1], r.Whole[0], r.Whole[2])

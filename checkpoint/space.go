@@ -43,7 +43,8 @@ func (s *Store) CheckSpace(n int, bytes int64) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if fit := free / max(bytes, 1); fit < int64(n) {
-		return fmt.Errorf("checkpoint: %w in %s: %d checkpoints of %d bytes are to be written, %d bytes are free, room for %d of them",
+		return fmt.Errorf("checkpoint: %w in %s: %d checkpoints of %d bytes are to be written, %d bytes are free, "+
+			"room for %d of them",
 			ErrNoSpace, s.dir, n, bytes, free, fit)
 	}
 	return nil

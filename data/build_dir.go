@@ -25,12 +25,14 @@ func reusable(fsys vfs.FS, dir, inputs string) (*Manifest, error) {
 	}
 	m, err := ReadManifestFS(fsys, dir)
 	if err != nil {
-		return nil, fmt.Errorf("data: build: folder %s is not empty and holds no readable set, so it is left alone; name a new or empty folder (%w)", dir, err)
+		return nil, fmt.Errorf("data: build: folder %s is not empty and holds no readable set, so it is left alone; "+
+			"name a new or empty folder (%w)", dir, err)
 	}
 	for _, name := range names {
 		listed := slices.ContainsFunc(m.Shards, func(s ShardInfo) bool { return s.Name == name })
 		if !listed && name != manifestName && name != TokenizerName {
-			return nil, fmt.Errorf("data: build: folder %s holds %q, which is not part of its set, so it is left alone; move that away or name another folder", dir, name)
+			return nil, fmt.Errorf("data: build: folder %s holds %q, which is not part of its set, so it is left "+
+				"alone; move that away or name another folder", dir, name)
 		}
 	}
 	if inputs == "" || m.Inputs != inputs {

@@ -17,7 +17,8 @@ func openGoroot() (Source, error) {
 	if root == "" {
 		out, err := exec.Command("go", "env", "GOROOT").Output()
 		if err != nil {
-			return nil, fmt.Errorf(`GOROOT is not set and "go env GOROOT" failed (%w); install Go, set GOROOT, or use "synthetic"`, err)
+			return nil, fmt.Errorf(
+				`GOROOT is not set and "go env GOROOT" failed (%w); install Go, set GOROOT, or use "synthetic"`, err)
 		}
 		root = strings.TrimSpace(string(out))
 	}

@@ -115,7 +115,8 @@ func (p Position) clone() Position {
 func (l *Loader) Seek(p Position) error {
 	switch {
 	case p.Dataset != l.split.hash:
-		return fmt.Errorf("data: position belongs to data set %.12q, this one is %.12q: build the set from the same sources and tokenizer",
+		return fmt.Errorf("data: position belongs to data set %.12q, this one is %.12q: build the set from the same "+
+			"sources and tokenizer",
 			p.Dataset, l.split.hash)
 	case p.Split != l.split.name:
 		return fmt.Errorf("data: position belongs to split %q, this loader reads %q", p.Split, l.split.name)

@@ -43,7 +43,9 @@ func shareList(shares []Share) string {
 func checkShares(shares []Share) error {
 	for _, s := range shares {
 		if !(s.Weight > 0) || math.IsInf(s.Weight, 0) || !(s.Epochs >= 0) || math.IsInf(s.Epochs, 0) {
-			return fmt.Errorf("a share of weight %g and %g epochs: want a positive weight, and a positive number of epochs or none", s.Weight, s.Epochs)
+			return fmt.Errorf(
+				"a share of weight %g and %g epochs: want a positive weight, and a positive number of epochs or none",
+				s.Weight, s.Epochs)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // Open makes a source from a spec:
 //
 //	FILE              .txt, .md, .jsonl (field "text"), each also .gz or .zst; .parquet (column "text")
-//	FOLDER            every such file below it, in sorted order, links followed; names that begin with a dot are skipped
+//	FOLDER            every such file below it, in sorted order, links followed; none whose name begins with a dot
 //	GLOB              every such file it matches, in sorted order
 //	synthetic[:OPTS]  generated documents, see [Synthetic]; for a file of that name write ./synthetic
 //	goroot            the .go and .md files of the Go toolchain's source tree

@@ -158,7 +158,9 @@ func (r *random) position(p *Position) {
 func (r *random) seek(p *Position) error {
 	switch {
 	case p.Order == "":
-		return fmt.Errorf("data: position was taken in a stream, this loader takes rows in random order: set data.order=%s", OrderStream)
+		return fmt.Errorf(
+			"data: position was taken in a stream, this loader takes rows in random order: set data.order=%s",
+			OrderStream)
 	case p.Order != OrderRandom:
 		return fmt.Errorf("data: position was taken in %q order, this loader takes rows in %s order",
 			p.Order, OrderRandom)

@@ -101,7 +101,8 @@ func (s *stream) seek(p *Position) error {
 	}
 	// Every earlier document has at least one token, and the rest of this one and every later one are still to come.
 	if p.Tokens < p.Index+p.Offset || p.Tokens > s.split.tokens-(doc.len()-p.Offset) {
-		return fmt.Errorf("data: position says %d tokens consumed, impossible at document %d, offset %d of an epoch of %d tokens",
+		return fmt.Errorf(
+			"data: position says %d tokens consumed, impossible at document %d, offset %d of an epoch of %d tokens",
 			p.Tokens, p.Index, p.Offset, s.split.tokens)
 	}
 	s.perm, s.doc = perm, doc

@@ -48,8 +48,9 @@ func sharedSeeds(specs []string, src []Source) (list []string) {
 			for _, j := range group {
 				names = append(names, specs[j])
 			}
-			list = append(list, fmt.Sprintf("sources %s have the same seed %d and nearly the same documents, so text held out of one is trained on "+
-				"in the other; give each its own seed, such as seed=%d", enumerate(names), a.Seed, free))
+			list = append(list, fmt.Sprintf("sources %s have the same seed %d and nearly the same documents, so text "+
+				"held out of one is trained on in the other; give each its own seed, such as seed=%d",
+				enumerate(names), a.Seed, free))
 		}
 	}
 	return list
@@ -98,7 +99,8 @@ func sharedFiles(specs []string, src []Source) (list []string) {
 		if n := count[at] - 1; n > 0 {
 			what += " and " + strconv.Itoa(n) + " more"
 		}
-		list = append(list, fmt.Sprintf("sources %s both read %s, so text held out of one may be trained on in the other; name each file once",
+		list = append(list, fmt.Sprintf(
+			"sources %s both read %s, so text held out of one may be trained on in the other; name each file once",
 			enumerate([]string{specs[at.a], specs[at.b]}), what))
 	}
 	return list

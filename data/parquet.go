@@ -93,7 +93,9 @@ func (c *textColumn) values(r parquet.ValueReader, values []parquet.Value) (more
 				continue
 			}
 			if n := len(v.ByteArray()); n > maxLine {
-				return false, fmt.Errorf("a text of %d bytes is longer than %d MiB, which is the most that one document may have", n, maxLine>>20)
+				return false, fmt.Errorf(
+					"a text of %d bytes is longer than %d MiB, which is the most that one document may have",
+					n, maxLine>>20)
 			}
 			// The bytes belong to the page, which is reused, so copy them.
 			if !c.yield(string(v.ByteArray())) {

@@ -57,7 +57,8 @@ func openListed(fsys vfs.FS, dir string, m *Manifest, info *ShardInfo, verify bo
 	path := filepath.Join(dir, info.Name)
 	st, err := fsys.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, corrupt(path, "shard is missing; the manifest lists it with %d bytes: restore it or build the set again", info.Bytes)
+		return nil, corrupt(path,
+			"shard is missing; the manifest lists it with %d bytes: restore it or build the set again", info.Bytes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("data: shard: %w", err)
@@ -216,7 +217,8 @@ func (d *docRef) read(dst []int32, offset uint64) {
 	if bad := d.shard.read(dst, d.lo+offset); bad >= 0 {
 		// Next has no error to return, and OpenSet with verify makes this impossible unless the file changed while
 		// mapped.
-		panic(fmt.Sprintf("data: shard %s is corrupt: token %d is id %d, outside the vocabulary of %d (open the set with verify)",
+		panic(fmt.Sprintf(
+			"data: shard %s is corrupt: token %d is id %d, outside the vocabulary of %d (open the set with verify)",
 			d.shard.path, d.lo+offset+uint64(bad), dst[bad], d.shard.header.vocab))
 	}
 }

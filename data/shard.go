@@ -109,7 +109,8 @@ func parseShard(path string, b []byte) (*Shard, error) {
 	indexAt := (end + 7) &^ 7
 	want := indexAt + (h.docs+1)*8
 	if want != size || h.indexOffset != indexAt {
-		return nil, corrupt(path, "%d bytes with the index at %d, want %d bytes with the index at %d for %d documents and %d tokens (truncated or grown?)",
+		return nil, corrupt(path, "%d bytes with the index at %d, want %d bytes with the index at %d for %d "+
+			"documents and %d tokens (truncated or grown?)",
 			size, h.indexOffset, want, indexAt, h.docs, h.tokens)
 	}
 	for i := end; i < indexAt; i++ {

@@ -55,7 +55,8 @@ func (o NeedleOptions) withDefaults() NeedleOptions {
 	if o.Needles < 1 || o.Needles > len(cities) || o.Queries < 1 || o.Queries > o.Needles ||
 		!(o.Depth >= 0 && o.Depth <= 1) || o.Digits < 1 || o.Digits > 9 {
 		// Options come from code; the spec parser checks those that users write.
-		panic(fmt.Sprintf("data: needle options: %d needles (want 1 to %d), %d queries (want 1 to needles), depth %v (want 0 to 1), %d digits (want 1 to 9)",
+		panic(fmt.Sprintf("data: needle options: %d needles (want 1 to %d), %d queries (want 1 to needles), depth %v "+
+			"(want 0 to 1), %d digits (want 1 to 9)",
 			o.Needles, len(cities), o.Queries, o.Depth, o.Digits))
 	}
 	return o

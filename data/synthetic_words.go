@@ -5,11 +5,11 @@ import "strings"
 // Word lists of the generators. Short common words, so that a small vocabulary covers them.
 var (
 	cities = strings.Fields(`Oslo Lima Rome Cairo Paris Tokyo Delhi Quito Hanoi Accra Turin Porto Seoul Dakar Milan
-		Osaka Berlin London Madrid Lisbon Dublin Vienna Prague Warsaw Athens Geneva Zurich Munich Naples Seville Bergen
-		Tallinn Riga Vilnius Kyiv Sofia Tirana Tunis Rabat Lagos Nairobi Harare Luanda Kampala Tbilisi Yerevan Baku Tehran
-		Muscat Doha Amman Beirut Ankara Izmir Mumbai Chennai Dhaka Colombo Bangkok Manila Jakarta Taipei Kyoto Sydney Perth
-		Darwin Hobart Auckland Suva Apia Boston Denver Dallas Austin Seattle Chicago Detroit Toronto Ottawa Montreal Havana
-		Panama Bogota Caracas Cusco Santiago Montevideo Recife Salvador Brasilia`)
+		Osaka Berlin London Madrid Lisbon Dublin Vienna Prague Warsaw Athens Geneva Zurich Munich Naples Seville
+		Bergen Tallinn Riga Vilnius Kyiv Sofia Tirana Tunis Rabat Lagos Nairobi Harare Luanda Kampala Tbilisi Yerevan
+		Baku Tehran Muscat Doha Amman Beirut Ankara Izmir Mumbai Chennai Dhaka Colombo Bangkok Manila Jakarta Taipei
+		Kyoto Sydney Perth Darwin Hobart Auckland Suva Apia Boston Denver Dallas Austin Seattle Chicago Detroit
+		Toronto Ottawa Montreal Havana Panama Bogota Caracas Cusco Santiago Montevideo Recife Salvador Brasilia`)
 
 	women = strings.Fields("Anna Mira Lena Ruth Clara Nora Tess Ivy Rosa Maya Olga June")
 	men   = strings.Fields("Tom Ben Karl Omar Hugo Sam Leo Ivan Max Paul Felix Dan")

@@ -60,7 +60,7 @@ type Attn struct {
 // AttnGrad carries AttentionBackward's tensors. DQ, DK, DV (shaped as Q, K, V) are overwritten,
 // DNorm [1,DV] (present when Norm.Weight is) accumulates. With dO the gradient of raw and Δ_t = dO_t·raw_t:
 //
-//	dP = dO·Vᵀ,  dS = P∘(dP − Δ),  dQ = Scale·dS·K,  dK = Scale·dSᵀ·Q,  dV = Pᵀ·dO   (dK, dV summed over a group's heads).
+//	dP = dO·Vᵀ,  dS = P∘(dP − Δ),  dQ = Scale·dS·K,  dK = Scale·dSᵀ·Q,  dV = Pᵀ·dO   (dK, dV over a group's heads).
 type AttnGrad struct {
 	DOut       tensor.Tensor
 	DQ, DK, DV tensor.Tensor

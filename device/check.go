@@ -149,7 +149,8 @@ func CheckRMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, t Types) {
 	n, c := x.Rows, x.Cols
 	if !(has(x, t.Act, n, c) && has(y, t.Act, n, c) && has(w, t.Act, 1, c) && opt(rstd, t.Stat, 1, n) &&
 		opt(delta, t.Act, n, c) && iff(delta.Ok(), sum, t.Act, n, c)) {
-		fail("RMSNorm", "y, x[N,C] and w[1,C] in Act, rstd[1,N] in Stat or absent, sum and delta[N,C] in Act or both absent",
+		fail("RMSNorm",
+			"y, x[N,C] and w[1,C] in Act, rstd[1,N] in Stat or absent, sum and delta[N,C] in Act or both absent",
 			arg{"y", y}, arg{"rstd", rstd}, arg{"sum", sum}, arg{"x", x}, arg{"delta", delta}, arg{"w", w})
 	}
 }
@@ -237,7 +238,8 @@ func (c *Classifier) Check(t Types) {
 	grad := c.DX.Ok()
 	if !(v > 0 && w > 0 && has(c.X, t.Act, n, w) && has(c.W, t.Act, v, w) && has(c.Targets, tensor.I32, 1, n) &&
 		has(c.Loss, t.Stat, 1, n) && iff(grad, c.DX, t.Act, n, w) && iff(grad, c.DW, t.Stat, v, w)) {
-		fail("Classify", "X[N,C] and W[V,C] in Act, neither C nor V 0, Targets[1,N] in I32, Loss[1,N] in Stat, DX as X in Act and DW as W in Stat or both absent",
+		fail("Classify", "X[N,C] and W[V,C] in Act, neither C nor V 0, Targets[1,N] in I32, Loss[1,N] in Stat, DX as "+
+			"X in Act and DW as W in Stat or both absent",
 			arg{"X", c.X}, arg{"W", c.W}, arg{"Targets", c.Targets}, arg{"Loss", c.Loss}, arg{"DX", c.DX},
 			arg{"DW", c.DW})
 	}
@@ -277,7 +279,8 @@ func (a *AdamW) Check(t Types) {
 	if !(t.either(a.W.Type) && flat(a.W, a.W.Type) && flat(a.M, t.Stat) && flat(a.V, t.Stat) && flat(a.G, t.Stat) &&
 		(!a.Master.Ok() || flat(a.Master, t.Stat) || a.Split() && t.Stat == tensor.F32 && flat(a.Master, tensor.I16)) &&
 		has(a.Rate, t.Stat, 1, 3) && has(a.GradSq, t.Stat, 1, 1)) {
-		fail("AdamW", "dense W in Act or Stat, M, V, G and Master (or none) in Stat, or W in BF16 and Master in I16 where Stat is F32, all of one length, Rate[1,3] and GradSq[1,1] in Stat",
+		fail("AdamW", "dense W in Act or Stat, M, V, G and Master (or none) in Stat, or W in BF16 and Master in I16 "+
+			"where Stat is F32, all of one length, Rate[1,3] and GradSq[1,1] in Stat",
 			arg{"W", a.W}, arg{"Master", a.Master}, arg{"M", a.M}, arg{"V", a.V}, arg{"G", a.G}, arg{"Rate", a.Rate},
 			arg{"GradSq", a.GradSq})
 	}

@@ -48,7 +48,8 @@ func (a *Attn) inputs(t Types) bool {
 }
 
 func (a *Attn) fail(op string) {
-	fail(op+" of "+a.String(), "Q[N,H·D], K[N,G·D], V[N,G·DV], Out, Raw[N,H·DV] and norm[1,DV] in Act, LSE, Rstd[N,H] in Stat, Start[1,N] in I32",
+	fail(op+" of "+a.String(), "Q[N,H·D], K[N,G·D], V[N,G·DV], Out, Raw[N,H·DV] and norm[1,DV] in Act, LSE, "+
+		"Rstd[N,H] in Stat, Start[1,N] in I32",
 		arg{"Q", a.Q}, arg{"K", a.K}, arg{"V", a.V}, arg{"Start", a.Start}, arg{"Out", a.Out}, arg{"Raw", a.Raw},
 		arg{"LSE", a.LSE}, arg{"Rstd", a.Rstd}, arg{"norm", a.Norm.Weight})
 }
@@ -94,7 +95,8 @@ func (c *Cache) fits(kw, vw, n int, slot, pos tensor.Tensor, t Types) bool {
 // fail panics with the cache and the rows that do not fit it.
 func (c *Cache) fail(op string, slot, pos tensor.Tensor, rows ...arg) {
 	fail(fmt.Sprintf("%s in pages of %d", op, c.PageSize),
-		"cache K and V with one number of rows and as wide as their heads in Types.Cache, Table, slot[1,N] and pos[1,N] in I32",
+		"cache K and V with one number of rows and as wide as their heads in Types.Cache, Table, slot[1,N] and "+
+			"pos[1,N] in I32",
 		append(rows, arg{"cache K", c.K}, arg{"cache V", c.V}, arg{"Table", c.Table}, arg{"slot", slot},
 			arg{"pos", pos})...)
 }
@@ -134,7 +136,8 @@ func perHead(lam tensor.Tensor, n, heads int, t Types) bool {
 
 func (a *DiffAttn) fail(op string) {
 	fail(fmt.Sprintf("%s of %v Keys=%d", op, &a.AttnShape, a.Keys),
-		"Q[N,H·2·D], K[N,G·Keys·D], V[N,G·DV], Out, Raw, Out2[N,H·DV] and norm[1,DV] in Act, Lam[1,1] or [N,H], LSE[N,2H], Rstd[N,H] in Stat, Start[1,N] in I32",
+		"Q[N,H·2·D], K[N,G·Keys·D], V[N,G·DV], Out, Raw, Out2[N,H·DV] and norm[1,DV] in Act, Lam[1,1] or [N,H], "+
+			"LSE[N,2H], Rstd[N,H] in Stat, Start[1,N] in I32",
 		arg{"Q", a.Q}, arg{"K", a.K}, arg{"V", a.V}, arg{"Lam", a.Lam}, arg{"Start", a.Start}, arg{"Out", a.Out},
 		arg{"Raw", a.Raw},
 		arg{"Out2", a.Out2}, arg{"LSE", a.LSE}, arg{"Rstd", a.Rstd}, arg{"norm", a.Norm.Weight})
@@ -154,7 +157,8 @@ func (a *DiffAttn) CheckBackward(g *DiffAttnGrad, t Types) {
 	if !(has(g.DOut, t.Act, n, w) && has(g.DQ, t.Act, n, a.Q.Cols) && has(g.DK, t.Act, n, a.K.Cols) &&
 		has(g.DV, t.Act, n, a.V.Cols) &&
 		has(g.DLam, t.Stat, n, a.Heads) && iff(a.Norm.On && a.Norm.Weight.Ok(), g.DNorm, t.Stat, 1, a.DV)) {
-		fail("DiffAttentionBackward of "+a.String(), "DOut[N,H·DV], DQ, DK, DV as Q, K, V in Act, DLam[N,H] in Stat, DNorm[1,DV] in Stat when the norm has a weight",
+		fail("DiffAttentionBackward of "+a.String(), "DOut[N,H·DV], DQ, DK, DV as Q, K, V in Act, DLam[N,H] in Stat, "+
+			"DNorm[1,DV] in Stat when the norm has a weight",
 			arg{"DOut", g.DOut}, arg{"DQ", g.DQ}, arg{"DK", g.DK}, arg{"DV", g.DV}, arg{"DLam", g.DLam},
 			arg{"DNorm", g.DNorm})
 	}

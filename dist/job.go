@@ -269,7 +269,8 @@ func (j *Job) beat() {
 		}
 		_ = j.link.send(m, j.opt.PeerTimeout) // the reader detects problems of the connection
 		if silent := time.Since(j.start) - time.Duration(j.seen.Load())*time.Millisecond; silent > j.opt.PeerTimeout {
-			j.lose(fmt.Errorf("%w: rank 0 (%s) has given no sign for %.1f s: it hangs, was stopped, or its network is gone",
+			j.lose(fmt.Errorf(
+				"%w: rank 0 (%s) has given no sign for %.1f s: it hangs, was stopped, or its network is gone",
 				ErrPeer, j.Peers[0], silent.Seconds()))
 		}
 		select {
@@ -317,8 +318,9 @@ func (j *Job) Agree(tag string, facts map[string]string) error {
 		got := strings.Split(string(v), "\n")
 		for i := range max(len(first), len(got)) {
 			if a, b := at(first, i), at(got, i); a != b {
-				return fmt.Errorf("%w: rank %d (%s) has %s, rank 0 (%s) has %s: start every rank with the same program, "+
-					"recipe and data", ErrDiffer, r+1, j.Peers[r+1], b, j.Peers[0], a)
+				return fmt.Errorf(
+					"%w: rank %d (%s) has %s, rank 0 (%s) has %s: start every rank with the same program, "+
+						"recipe and data", ErrDiffer, r+1, j.Peers[r+1], b, j.Peers[0], a)
 			}
 		}
 	}

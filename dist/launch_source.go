@@ -56,8 +56,8 @@ var sources = []source{
 	{
 		name: "kubernetes", rank: []string{"JOB_COMPLETION_INDEX"}, world: []string{"ANTIPHASE_WORLD_SIZE"},
 		local: []string{"ANTIPHASE_LOCAL_RANK"},
-		missingWorld: "set ANTIPHASE_WORLD_SIZE in the manifest to the job's completions, or use --launcher none where " +
-			"the pods are runs of their own",
+		missingWorld: "set ANTIPHASE_WORLD_SIZE in the manifest to the job's completions, or use --launcher none " +
+			"where the pods are runs of their own",
 	},
 }
 

@@ -62,8 +62,9 @@ func bindAddress(l Launch, name string) (string, error) {
 		if l.Local() {
 			return "127.0.0.1:0", nil
 		}
-		return "", fmt.Errorf("dist: %d ranks on several machines: name the interface or address they reach each other "+
-			"by (--interface)", l.World)
+		return "", fmt.Errorf(
+			"dist: %d ranks on several machines: name the interface or address they reach each other "+
+				"by (--interface)", l.World)
 	}
 	if ip := net.ParseIP(name); ip != nil && !ip.IsUnspecified() {
 		return net.JoinHostPort(name, "0"), nil

@@ -60,7 +60,8 @@ func openMPILib(l Launch) (mpiLib, error) {
 		}
 		return a, a.start()
 	}
-	return nil, fmt.Errorf("dist: MPI is %w: %s; install the library of the launcher (%s), or let ANTIPHASE_MPI name it",
+	return nil, fmt.Errorf(
+		"dist: MPI is %w: %s; install the library of the launcher (%s), or let ANTIPHASE_MPI name it",
 		ErrUnavailable, strings.Join(tried, "; "), l.Source)
 }
 

@@ -319,7 +319,8 @@ func (s *store) look(now time.Time) {
 	stuck := -1
 	for i, p := range s.peers {
 		if silent := now.Sub(p.seen); silent > s.timeout && !p.left {
-			s.fail(fmt.Sprintf("rank %d (%s) has given no sign for %.1f s: it hangs, was stopped, or its network is gone",
+			s.fail(fmt.Sprintf(
+				"rank %d (%s) has given no sign for %.1f s: it hangs, was stopped, or its network is gone",
 				p.rank, p.where, silent.Seconds()))
 			return
 		}

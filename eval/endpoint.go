@@ -82,7 +82,8 @@ func (e *Endpoint) GenerateUntil(ctx context.Context, reqs []Generation) ([]stri
 		case e.Chat && c.Message != nil:
 			out[i] = c.Message.Content
 		case e.Chat:
-			return fmt.Errorf("eval: endpoint %s: its answer has no message; does it answer chats? else leave #chat out", e.URL)
+			return fmt.Errorf(
+				"eval: endpoint %s: its answer has no message; does it answer chats? else leave #chat out", e.URL)
 		case c.Text == nil:
 			return fmt.Errorf("eval: endpoint %s: its answer has no text", e.URL)
 		default:
@@ -142,8 +143,9 @@ func (e *Endpoint) Losses(ctx context.Context, texts []string) ([][]TokenLoss, e
 }
 
 // errNoEcho is returned for an endpoint without likelihoods.
-var errNoEcho = fmt.Errorf("%w: the endpoint gives no log-probabilities of the prompt (completions with echo and logprobs), "+
-	"so only tasks that generate text can be run on it", ErrCannot)
+var errNoEcho = fmt.Errorf(
+	"%w: the endpoint gives no log-probabilities of the prompt (completions with echo and logprobs), "+
+		"so only tasks that generate text can be run on it", ErrCannot)
 
 // echoed is a token of a prompt: its text, its offset in characters, and whether it was the most likely one.
 type echoed struct {

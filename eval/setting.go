@@ -256,7 +256,8 @@ const mostTokens = 1 << 29
 // Fits rejects samples with more tokens in total than a task may draw.
 func (p *Plan) Fits(samples, tokens int) error {
 	if samples > mostTokens/max(tokens, 1) {
-		return BadSetting("%d samples of up to %d tokens are more than the %d million tokens that a task may have; take fewer, or --limit",
+		return BadSetting("%d samples of up to %d tokens are more than the %d million tokens that a task may have; "+
+			"take fewer, or --limit",
 			samples, tokens, mostTokens>>20)
 	}
 	return nil

@@ -90,7 +90,8 @@ func oneExperiment(rows []Row) error {
 				f.Run, r.Run, r.Experiment, f.Tokens, r.Tokens)
 		}
 		if f.Data != r.Data && f.Data != "" && r.Data != "" {
-			return fmt.Errorf("%s and %s are both of experiment %s, but were trained on different text or tokens: sets %s and %s",
+			return fmt.Errorf(
+				"%s and %s are both of experiment %s, but were trained on different text or tokens: sets %s and %s",
 				f.Run, r.Run, r.Experiment, f.Data, r.Data)
 		}
 		if f.Tuned != r.Tuned {
@@ -124,8 +125,9 @@ func sameQuestions(rows []Row, asked map[[2]string]map[string]*Row) error {
 		}
 		for question, other := range asked[[2]string{r.Size, r.Measure}] {
 			if !byRun[r.Run][r.Measure+" "+question] {
-				return fmt.Errorf("%s and %s are both of experiment %s, but were asked different questions for %s: other "+
-					"data, or other settings of the task", r.Run, other.Run, r.Experiment, r.Measure)
+				return fmt.Errorf(
+					"%s and %s are both of experiment %s, but were asked different questions for %s: other "+
+						"data, or other settings of the task", r.Run, other.Run, r.Experiment, r.Measure)
 			}
 		}
 	}
@@ -299,8 +301,9 @@ func (e *evidence) words() {
 // claims writes a table for each class.
 func (e *evidence) claims() {
 	for _, class := range classes {
-		fmt.Fprintf(e, "## %s\n\n| claim | source | found, with 95 %% interval | size, tokens, seeds | verdict | repeat |\n"+
-			"|---|---|---|---|---|---|\n", class.title)
+		fmt.Fprintf(e,
+			"## %s\n\n| claim | source | found, with 95 %% interval | size, tokens, seeds | verdict | repeat |\n"+
+				"|---|---|---|---|---|---|\n", class.title)
 		for i := range claims {
 			if claims[i].of(class.source) {
 				e.claim(&claims[i])

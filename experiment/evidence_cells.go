@@ -18,44 +18,52 @@ type cell struct {
 
 var three = []string{plain, v1, v2}
 
-const retrievalTasks = ` --probe "needle needles=4 queries=2 samples=10" --task lm --task "needle needles=1 queries=1 samples=40"` +
-	` --task "needle needles=4 queries=2 samples=40" --task "attention needles=4 queries=1 samples=20" --task outliers` +
+const retrievalTasks = ` --probe "needle needles=4 queries=2 samples=10" --task lm` +
+	` --task "needle needles=1 queries=1 samples=40" --task "needle needles=4 queries=2 samples=40"` +
+	` --task "attention needles=4 queries=1 samples=20" --task outliers` +
 	` --tune-by "needle needles=4 queries=2 samples=40" --keep none`
 
 // cells are the planned evidence; other experiments are shown too.
 var cells = []cell{
 	{name: "small-text", what: "(a) small (17M parameters) on books, science and other text", sides: three,
 		rates: 3, seeds: 3,
-		command: `antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000 --set train.micro_batch=32` +
-			` --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --probe none --task lm --task "lowbit of=logits samples=4 texts=16"` +
-			` --task outliers --task "attention needles=4 queries=1 samples=20" --keep none --dir runs/small-text`},
+		command: `antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000` +
+			` --set train.micro_batch=32 --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --probe none --task lm` +
+			` --task "lowbit of=logits samples=4 texts=16" --task outliers` +
+			` --task "attention needles=4 queries=1 samples=20" --keep none --dir runs/small-text`},
 	{name: "160m-text", what: "(b) 160m (124M parameters) on the same text", sides: three, rates: 1, seeds: 3,
-		command: `antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370 --set train.batch=32` +
-			` --set train.micro_batch=16 --set train.eval_every=100 --seeds 3 --probe none --task lm` +
-			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
+		command: `antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370` +
+			` --set train.batch=32 --set train.micro_batch=16 --set train.eval_every=100 --seeds 3 --probe none` +
+			` --task lm --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/160m-text`},
-	{name: "retrieval-tiny", what: "(c) retrieval, tiny (0.7M parameters), on synthetic text", sides: three, rates: 3, seeds: 5,
-		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
-			` --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
+	{name: "retrieval-tiny", what: "(c) retrieval, tiny (0.7M parameters), on synthetic text", sides: three,
+		rates: 3, seeds: 5,
+		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3` +
+			` --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
 	{name: "retrieval-small", what: "(c) retrieval, small (17M parameters), on synthetic text with documents and " +
 		"rows twice as long as tiny's, 16,000 steps of 8,192 tokens", sides: three, rates: 3, seeds: 5,
 		command: `antiphase compare --name retrieval-small --size small --steps 16000` +
 			` --data 'synthetic:docs=600000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --set train.seq_len=512 --set train.batch=16 --set train.micro_batch=16 --set data.isolate=true` +
-			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2 --set model.init_residual=false` +
-			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 3 --seeds 5` + retrievalTasks +
+			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2` +
+			` --set model.init_residual=false --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 3` +
+			` --seeds 5` + retrievalTasks +
 			` --dir runs/retrieval-small`},
-	{name: "v1-study", what: "why DIFF retrieves less than DIFF V2 at tiny: λ_init = 0.2 in every layer (diff-l02), no norm " +
-		"over heads (diff-nonorm), and both (diff-l02-nonorm), on the data of retrieval-tiny, each with the same tuning budget",
+	{name: "v1-study",
+		what: "why DIFF retrieves less than DIFF V2 at tiny: λ_init = 0.2 in every layer (diff-l02), no norm " +
+			"over heads (diff-nonorm), and both (diff-l02-nonorm), on the data of retrieval-tiny, each with the same " +
+			"tuning budget",
 		sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 3, seeds: 5,
 		command: `antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +
-			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2" --variant "diff-nonorm diff model.head_norm=off"` +
+			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2"` +
+			` --variant "diff-nonorm diff model.head_norm=off"` +
 			` --variant "diff-l02-nonorm diff model.lambda_init=constant model.lambda_const=0.2 model.head_norm=off"` +
 			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks +
 			` --dir runs/v1-study`},
-	{name: ablations, what: "(e) the published ablations, mini (3.4M parameters), on the text of (a): the paper's Table 6, and " +
-		"DIFF V2's, whose variants have two heads a group",
+	{name: ablations,
+		what: "(e) the published ablations, mini (3.4M parameters), on the text of (a): the paper's Table 6, and " +
+			"DIFF V2's, whose variants have two heads a group",
 		sides: []string{plain, v1, v2, wide, wideNorm, noNorm, constant8, constant5, grouped, moreHeads,
 			noLambda, linearLambda, across}, rates: 1, seeds: 5,
 		command: `antiphase compare --name ablations-mini --size mini --data 'lm/*_train*.jsonl.zst' --steps 3000` +
@@ -72,13 +80,13 @@ var cells = []cell{
 			` --seeds 5 --probe none --task lm --task context_rms --keep none --dir runs/ablations-mini`},
 	{name: "speed-160m", what: "(f) training speed, 160m, nothing else on the GPU", sides: three, rates: 1, seeds: 3,
 		command: `antiphase compare --name speed-160m --size 160m --data 'synthetic:docs=20000,len=4096' --steps 150` +
-			` --set train.batch=16 --set train.micro_batch=16 --set tokenizer.vocab=1024 --seeds 3 --probe none --task throughput` +
-			` --keep none --dir runs/speed-160m`, only: trainSpeed},
+			` --set train.batch=16 --set train.micro_batch=16 --set tokenizer.vocab=1024 --seeds 3 --probe none` +
+			` --task throughput --keep none --dir runs/speed-160m`, only: trainSpeed},
 	{name: "830m-text", what: "(d) 830m on the same text, as many tokens as half an hour on one H200 allows",
 		sides: three, rates: 1, seeds: 1,
-		command: `antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 1800 --set train.batch=32` +
-			` --set train.micro_batch=16 --set train.eval_every=200 --seeds 1 --probe none --task lm` +
-			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
+		command: `antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 1800` +
+			` --set train.batch=32 --set train.micro_batch=16 --set train.eval_every=200 --seeds 1 --probe none` +
+			` --task lm --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/830m-text`},
 }
 
@@ -319,7 +327,8 @@ func lengths(rows []Row) string {
 func (e *evidence) empty() {
 	for _, c := range cells {
 		if e.finals[c.name] == nil {
-			fmt.Fprintf(e, "## %s\n\nNot run. Its command, with the text of the other experiments in `lm/`:\n\n", c.name)
+			fmt.Fprintf(e, "## %s\n\nNot run. Its command, with the text of the other experiments in `lm/`:\n\n",
+				c.name)
 			e.code("sh", c.command+"\n")
 		}
 	}

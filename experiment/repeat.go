@@ -189,8 +189,9 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 			"with one seed errors are over questions alone.", nil
 	}
 	if n := len(known[0].Seeds); n < enoughSeeds {
-		return fmt.Sprintf("Three models of equal size, trained on the same batches from the same seed. This plan was measured "+
-			"over %s, a verdict needs %d: here are figures alone.", plural(n, "seed"), enoughSeeds), nil
+		return fmt.Sprintf(
+			"Three models of equal size, trained on the same batches from the same seed. This plan was measured "+
+				"over %s, a verdict needs %d: here are figures alone.", plural(n, "seed"), enoughSeeds), nil
 	}
 	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d. Whatever else differs in the "+
 		"table is this seed's own.", plural(len(out), "difference"), len(known[0].Seeds), shown), out

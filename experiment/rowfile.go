@@ -84,7 +84,8 @@ func (c *common) complete(x *line) error {
 	}
 	if len(x.Y) > 0 {
 		if len(x.Y) != len(c.at) || len(x.Curve) > 0 {
-			return fmt.Errorf("%s of %s has %d values at %d tokens, and %d pairs: want as many values as tokens, or pairs",
+			return fmt.Errorf(
+				"%s of %s has %d values at %d tokens, and %d pairs: want as many values as tokens, or pairs",
 				x.Measure, x.Run, len(x.Y), len(c.at), len(x.Curve))
 		}
 		for i, y := range x.Y {

@@ -41,7 +41,8 @@ func slows(list []Speed) (out []slow) {
 }
 
 func (s *slow) String() string {
-	return fmt.Sprintf("%s %s is slow: %s tok/s; at the speed of others of its size its FLOPs allow %s, %.0f times as many",
+	return fmt.Sprintf(
+		"%s %s is slow: %s tok/s; at the speed of others of its size its FLOPs allow %s, %.0f times as many",
 		s.Size, s.Arch, report.Short(1/s.Seconds, 4), report.Short(1/s.usual, 4), s.Seconds/s.usual)
 }
 

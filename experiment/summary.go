@@ -18,7 +18,8 @@ const rule = "Differences over seeds and items with 95 % intervals. A claim hold
 var words = []report.Word{
 	{Word: "transformer, diff, diff2",
 		Says: "the plain Transformer; the Differential Transformer (DIFF), whose heads subtract one softmax map " +
-			"from another; its second version (DIFF V2). They have the same number of parameters, to 1 %, unless the page says otherwise."},
+			"from another; its second version (DIFF V2). They have the same number of parameters, to 1 %, unless the " +
+			"page says otherwise."},
 	{Word: "held-out loss, nats/token",
 		Says: "mean of −ln p(next token) on text that was not trained on; lower is better, 1 nat is 1.44 bits"},
 	{Word: "AR-Hit", Says: "the loss on tokens that complete a pair of tokens seen earlier in the same text, and " +
@@ -29,8 +30,8 @@ var words = []report.Word{
 		Says: "the answer gives the right number for the right city; “anywhere in the output” counts a number " +
 			"wherever it stands"},
 	{Word: "chance, copy",
-		Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing which key " +
-			"each belongs to"},
+		Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing which " +
+			"key each belongs to"},
 	{Word: "attention to the answer, noise",
 		Says: "the share of attention on the tokens of the right answer, and on all other text except the beginning of " +
 			"the sequence and the question; the mean over all heads"},
@@ -39,11 +40,14 @@ var words = []report.Word{
 		"it averages; claims compare the smallest of any head and position"},
 	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost " +
 		"precision in few bits"},
-	{Word: "spikes", Says: "steps whose loss or gradient norm is far above those before them; the late gradient norm is " +
-		"the mean over the last quarter of training"},
-	{Word: "KL to exact", Says: "how far next-token probabilities move when attention logits are rounded to a few bits, " +
-		"in nats per token; 0 is no difference"},
-	{Word: "tokens to 90 %", Says: "training tokens after which two of four needles are first retrieved in 90 % of the cases"},
+	{Word: "spikes",
+		Says: "steps whose loss or gradient norm is far above those before them; the late gradient norm is " +
+			"the mean over the last quarter of training"},
+	{Word: "KL to exact",
+		Says: "how far next-token probabilities move when attention logits are rounded to a few bits, " +
+			"in nats per token; 0 is no difference"},
+	{Word: "tokens to 90 %",
+		Says: "training tokens after which two of four needles are first retrieved in 90 % of the cases"},
 	{Word: "seed", Says: "decides the initial weights and the order of the batches; another seed is another run " +
 		"of the same experiment"},
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // hubName is ORG/NAME or ORG/NAME@REVISION, as the Hub allows them.
-var hubName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*)(@([A-Za-z0-9][A-Za-z0-9._/-]*))?$`)
+var hubName = regexp.MustCompile(
+	`^([A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*)(@([A-Za-z0-9][A-Za-z0-9._/-]*))?$`)
 
 // IsHubName reports whether a name could be that of a model on the Hub.
 func IsHubName(name string) bool { return hubName.MatchString(name) && !strings.Contains(name, "..") }

@@ -44,7 +44,8 @@ print(tokenizer.decode(model.generate(**ids, max_new_tokens=50)[0]))
 `+"```"+`
 `, trust)
 	if trust != "" {
-		b.WriteString("\ntransformers has no class for this architecture: the folder brings its own, `modeling_antiphase.py`, to be read before it is trusted.\n")
+		b.WriteString("\ntransformers has no class for this architecture: the folder brings its own, " +
+			"`modeling_antiphase.py`, to be read before it is trusted.\n")
 	}
 	fmt.Fprint(&b, "\n`antiphase generate --model path/to/this/folder Once` runs it without Python.\n")
 	if c.Recipe != nil {

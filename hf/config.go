@@ -29,14 +29,14 @@ var families = map[string]struct {
 
 // idle are keys that do not change logits: bookkeeping, training, and defaults of text generation.
 var idle = words(`architectures attention_dropout attn_implementation auto_map bad_words_ids begin_suppress_tokens
-	chunk_size_feed_forward cross_attention_hidden_size decoder_start_token_id diversity_penalty do_sample dtype early_stopping
-	encoder_no_repeat_ngram_size exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id
-	id2label initializer_range is_decoder is_llama_config label2id length_penalty max_length max_sequence_length min_length
-	no_repeat_ngram_size num_beam_groups num_beams num_return_sequences output_attentions output_hidden_states output_scores
-	prefix pretraining_tp problem_type remove_invalid_values repetition_penalty return_dict return_dict_in_generate
-	sep_token_id suppress_tokens task_specific_params temperature tf_legacy_loss tie_encoder_decoder tokenizer_class top_k
-	top_p torch_dtype torchscript transformers.js_config transformers_version typical_p unsloth_fixed unsloth_version
-	use_bfloat16 use_cache`)
+	chunk_size_feed_forward cross_attention_hidden_size decoder_start_token_id diversity_penalty do_sample dtype
+	early_stopping encoder_no_repeat_ngram_size exponential_decay_length_penalty finetuning_task forced_bos_token_id
+	forced_eos_token_id id2label initializer_range is_decoder is_llama_config label2id length_penalty max_length
+	max_sequence_length min_length no_repeat_ngram_size num_beam_groups num_beams num_return_sequences
+	output_attentions output_hidden_states output_scores prefix pretraining_tp problem_type remove_invalid_values
+	repetition_penalty return_dict return_dict_in_generate sep_token_id suppress_tokens task_specific_params
+	temperature tf_legacy_loss tie_encoder_decoder tokenizer_class top_k top_p torch_dtype torchscript
+	transformers.js_config transformers_version typical_p unsloth_fixed unsloth_version use_bfloat16 use_cache`)
 
 func words(s string) map[string]bool {
 	m := map[string]bool{}

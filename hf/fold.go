@@ -67,7 +67,7 @@ func exportLayout(c model.Config, class Class) (layout, error) {
 
 // fold folds into DiffLlama's tensors what the class cannot represent:
 //
-//	o_proj:  columns times the head norm's gain, and times (1−λ_init)/(1−λ'_init) where λ_init is not the class's λ'_init
+//	o_proj:  columns times the head norm's gain, and times (1−λ_init)/(1−λ'_init) if λ_init is not the class's
 //	v_proj:  times √(norm_eps/head_norm_eps), since RMSNorm(s·x; ε) = RMSNorm(x; ε/s²) and the class has one ε
 //	λ:       exp(a) − exp(b) + λ_init is kept by moving the difference of the λ_init into a or b
 func (e *Export) fold(byName map[string]*target) {

@@ -53,12 +53,13 @@ func put[T any](m map[string]any, key string, v *T) {
 
 // quiet are keys of generation_config.json that change no token: bookkeeping, caches, what to return, and details of
 // beam search.
-var quiet = words(`transformers_version max_length max_matching_ngram_size max_time use_cache cache_implementation cache_config
-	return_legacy_cache output_attentions output_hidden_states output_scores output_logits return_dict_in_generate num_return_sequences
-	length_penalty early_stopping renormalize_logits remove_invalid_values disable_compile compile_config decoder_start_token_id
-	is_assistant num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold prompt_lookup_num_tokens
-	assistant_early_exit assistant_lookbehind target_lookbehind generation_kwargs prefill_chunk_size continuous_batching_config
-	low_memory trust_remote_code chat_format max_context_size max_window_size user_name top_h`)
+var quiet = words(`transformers_version max_length max_matching_ngram_size max_time use_cache cache_implementation
+	cache_config return_legacy_cache output_attentions output_hidden_states output_scores output_logits
+	return_dict_in_generate num_return_sequences length_penalty early_stopping renormalize_logits
+	remove_invalid_values disable_compile compile_config decoder_start_token_id is_assistant num_assistant_tokens
+	num_assistant_tokens_schedule assistant_confidence_threshold prompt_lookup_num_tokens assistant_early_exit
+	assistant_lookbehind target_lookbehind generation_kwargs prefill_chunk_size continuous_batching_config low_memory
+	trust_remote_code chat_format max_context_size max_window_size user_name top_h`)
 
 // steering are keys that change tokens in ways this program does not support, with the values that have no effect.
 var steering = map[string][]string{

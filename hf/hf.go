@@ -97,7 +97,8 @@ func (f *Folder) checkContext() error {
 	}
 	const free = 256 << 20
 	if table := 4 * int64(f.Config.Context) * int64(f.Config.HeadDim); table > free && table > 4*weights {
-		return fmt.Errorf("config.json: a context of %d tokens takes a rotary table of %d bytes, the weights are %d bytes; state a shorter one",
+		return fmt.Errorf("config.json: a context of %d tokens takes a rotary table of %d bytes, the weights are %d "+
+			"bytes; state a shorter one",
 			f.Config.Context, table, weights)
 	}
 	return nil

@@ -92,7 +92,9 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 		return nil, fmt.Errorf("infer: %w", err)
 	}
 	if tok != nil && tok.Vocab() > c.Vocab {
-		return nil, fmt.Errorf("infer: the tokenizer has %d ids and the model a vocabulary of %d: they do not belong together", tok.Vocab(), c.Vocab)
+		return nil, fmt.Errorf(
+			"infer: the tokenizer has %d ids and the model a vocabulary of %d: they do not belong together",
+			tok.Vocab(), c.Vocab)
 	}
 	e := &Engine{model: m, tok: tok, opt: opt, eos: opt.EOS, aside: make(chan struct{}, 1)}
 	e.aside <- struct{}{}

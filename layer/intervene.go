@@ -105,7 +105,8 @@ func (v Intervention) check(a *Arch, heads int) error {
 		return fmt.Errorf("intervention: second is %q, must be %q or %q", v.Second, SecondShuffled, SecondAveraged)
 	}
 	if a.Maps == 1 && (v.Lambda != nil || v.Second != SecondAsIs) {
-		return fmt.Errorf("intervention: heads of the architecture %s have one map and no λ; they can only be knocked out", a.Name)
+		return fmt.Errorf(
+			"intervention: heads of the architecture %s have one map and no λ; they can only be knocked out", a.Name)
 	}
 	return nil
 }
@@ -290,7 +291,8 @@ func (v *Intervention) parse(s string) error {
 			v.Seed = n
 		}
 	default:
-		return fmt.Errorf("intervention %q: want nothing, lambda=FACTOR, second=shuffled, second=averaged or knockout, each once", s)
+		return fmt.Errorf(
+			"intervention %q: want nothing, lambda=FACTOR, second=shuffled, second=averaged or knockout, each once", s)
 	}
 	return nil
 }

@@ -144,7 +144,9 @@ func (c *AttnConfig) CheckSplit(parts int) error {
 		what = "heads (pairs, whose two maps stay on one rank)"
 	}
 	if c.Pairing == PairingAcross && parts > 1 {
-		return fmt.Errorf("pairing: %q takes the two maps of a head from different groups, which no two ranks can share: tp=1", c.Pairing)
+		return fmt.Errorf(
+			"pairing: %q takes the two maps of a head from different groups, which no two ranks can share: tp=1",
+			c.Pairing)
 	}
 	for _, f := range []struct {
 		name string

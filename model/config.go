@@ -117,7 +117,8 @@ func (c Config) Check() error {
 		}
 	}
 	if c.RopeTheta <= 0 || c.NormEps < 0 || c.HeadNormEps < 0 || c.LambdaStd < 0 {
-		return fmt.Errorf("rope_theta = %g must be positive; norm_eps = %g, head_norm_eps = %g, lambda_std = %g not negative",
+		return fmt.Errorf(
+			"rope_theta = %g must be positive; norm_eps = %g, head_norm_eps = %g, lambda_std = %g not negative",
 			c.RopeTheta, c.NormEps, c.HeadNormEps, c.LambdaStd)
 	}
 	if c.LambdaInit != LambdaSchedule && c.LambdaInit != LambdaConstant {

@@ -28,7 +28,8 @@ const (
 func (m *Model) Lead(send func(words []int32) error) { m.lead = &lead{send: send} }
 
 // ErrParts is returned for operations that are not sent to the other ranks.
-var ErrParts = errors.New("ranks that hold a model together generate text and nothing else; this needs the whole model in one process")
+var ErrParts = errors.New(
+	"ranks that hold a model together generate text and nothing else; this needs the whole model in one process")
 
 // tell sends words, unless an earlier send failed.
 func (l *lead) tell(words ...int32) {

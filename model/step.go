@@ -123,7 +123,8 @@ func (c *Cache) check(r Rows) error {
 	}
 	for i, p := range r.Pos {
 		if p < 0 || int(p) >= min(context, c.PageSize*c.PagesOfSlot) || r.Slots[i] < 0 || int(r.Slots[i]) >= c.Slots {
-			return fmt.Errorf("model: row %d is position %d of slot %d; there are %d positions (context %d) in %d slots",
+			return fmt.Errorf(
+				"model: row %d is position %d of slot %d; there are %d positions (context %d) in %d slots",
 				i, p, r.Slots[i], c.PageSize*c.PagesOfSlot, context, c.Slots)
 		}
 	}

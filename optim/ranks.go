@@ -117,7 +117,8 @@ func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard boo
 			break
 		}
 		if (b.to-b.from)%unit != 0 {
-			panic(fmt.Sprintf("optim: a bucket of %d elements among %d ranks: the model's memory is not in multiples of %d",
+			panic(fmt.Sprintf(
+				"optim: a bucket of %d elements among %d ranks: the model's memory is not in multiples of %d",
 				b.to-b.from, size, unit))
 		}
 		n := (b.to - b.from) / size

@@ -36,7 +36,8 @@ func ParseSource(s string) (Source, error) {
 	}
 	w, err := strconv.ParseFloat(s[i+1:], 64)
 	if err != nil {
-		return Source{}, fmt.Errorf(`source %q: weight %q is not a number; for a path with an @ in its name write {"path": %q}`, s, s[i+1:], s)
+		return Source{}, fmt.Errorf(
+			`source %q: weight %q is not a number; for a path with an @ in its name write {"path": %q}`, s, s[i+1:], s)
 	}
 	return Source{Path: s[:i], Weight: w}, positive(s, "weight", w)
 }
@@ -148,7 +149,8 @@ func (d *Data) checkSources() error {
 	case d.Mixed() && d.Order == "stream":
 		return fmt.Errorf("data.order: a stream takes all sources as one; drop the weights, or set data.order=random")
 	case d.Mixed() && d.MaxTokens > 0:
-		return fmt.Errorf("data.max_tokens: would cut the last sources off; with weights, bound each source by its epochs")
+		return fmt.Errorf(
+			"data.max_tokens: would cut the last sources off; with weights, bound each source by its epochs")
 	}
 	return nil
 }

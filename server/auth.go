@@ -30,7 +30,9 @@ func NewKeys(list ...string) (*Keys, error) {
 			return nil, fmt.Errorf("server: an API key has %d characters, must have at least 8", len(key))
 		}
 		if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
-			return nil, fmt.Errorf("server: API key %d has %q, which clients cannot send in a header; use letters, digits and the like", len(k.sums)+1, key[i:i+1])
+			return nil, fmt.Errorf(
+				"server: API key %d has %q, which clients cannot send in a header; use letters, digits and the like",
+				len(k.sums)+1, key[i:i+1])
 		}
 		if len(k.sums) == maxKeys {
 			return nil, fmt.Errorf("server: more than %d API keys", maxKeys)

@@ -72,7 +72,8 @@ type conversation struct {
 func (o *form) conversation() (t conversation) {
 	m := o.model
 	if m.Template == nil {
-		o.refuse("messages", "the model %s has no chat template, so there is no form in which it knows conversations; use /v1/completions, or serve it with --chat-template", m.ID)
+		o.refuse("messages", "the model %s has no chat template, so there is no form in which it knows "+
+			"conversations; use /v1/completions, or serve it with --chat-template", m.ID)
 	}
 	list := o.messages()
 	t.Messages = list

@@ -12,7 +12,8 @@ import (
 )
 
 // embeddingsNote is part of every response: what the numbers are and are not.
-const embeddingsNote = "mean of the last hidden states of a causal language model, L2-normalised; not trained for retrieval"
+const embeddingsNote = "mean of the last hidden states of a causal language model, L2-normalised; not trained for " +
+	"retrieval"
 
 // embeddingRoutes compute vectors of texts.
 type embeddingRoutes struct{ *core }

@@ -84,7 +84,9 @@ func (t *textRoutes) prepare(r *http.Request, c *call, salt string) error {
 		}
 	}
 	if most := t.cfg.Limits.requestTokens(c.model); tokens > most {
-		return invalid("max_tokens", "%d answers may have %d tokens in all, the most of one request is %d; ask for shorter or fewer ones", len(c.reqs), tokens, most)
+		return invalid("max_tokens",
+			"%d answers may have %d tokens in all, the most of one request is %d; ask for shorter or fewer ones",
+			len(c.reqs), tokens, most)
 	}
 	return nil
 }

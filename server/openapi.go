@@ -71,10 +71,13 @@ var attentionFields = func() map[string]any {
 			map[string]any{"type": "boolean", "default": true}),
 		"layers": list("counted from 0; all by default"),
 		"heads":  list("counted from 0; all by default"),
-		"maps":   field("maps to send; all that the model has by default, and a1 is the only one of a Transformer", map[string]any{"type": "array", "items": map[string]any{"enum": []string{"a1", "a2", "diff"}}}),
-		"size":   field("most rows of a map: a longer prompt is sent in tiles, summed over keys and averaged over queries", map[string]any{"type": "integer", "minimum": 1, "default": 256}),
-		"rows":   list("tokens whose own rows are sent too, whatever the size is"),
-		"next":   list("tokens after which the likeliest next ones are listed; the last by default"),
+		"maps": field("maps to send; all that the model has by default, and a1 is the only one of a Transformer",
+			map[string]any{"type": "array", "items": map[string]any{"enum": []string{"a1", "a2", "diff"}}}),
+		"size": field(
+			"most rows of a map: a longer prompt is sent in tiles, summed over keys and averaged over queries",
+			map[string]any{"type": "integer", "minimum": 1, "default": 256}),
+		"rows": list("tokens whose own rows are sent too, whatever the size is"),
+		"next": list("tokens after which the likeliest next ones are listed; the last by default"),
 		"topk": field("how many of those",
 			map[string]any{"type": "integer", "minimum": 1, "default": 10}),
 		"interventions": field("changes to heads for this request alone",
@@ -83,7 +86,8 @@ var attentionFields = func() map[string]any {
 					"layers": list("all by default"), "heads": list("all by default"),
 					"lambda": field("factor on λ; 0 drops the second map", map[string]any{"type": "number"}),
 					"second": field("what becomes of the second map",
-						map[string]any{"enum": []string{"", "shuffled", "averaged"}}), "seed": field("of shuffled", whole()),
+						map[string]any{"enum": []string{"", "shuffled", "averaged"}}),
+					"seed":     field("of shuffled", whole()),
 					"knockout": field("the head gives nothing", map[string]any{"type": "boolean"})}}}),
 	}
 }()

@@ -104,7 +104,8 @@ func (c *grammars) get(m *Model, schema []byte, l grammar.Limits) (*grammar.Gram
 	}
 	key := text.String()
 	if b := c.vocabulary(m).Missing(); b >= 0 {
-		return nil, nil, fmt.Errorf("the model's tokenizer has no token for the byte %#02x, so that JSON cannot always be finished", b)
+		return nil, nil, fmt.Errorf(
+			"the model's tokenizer has no token for the byte %#02x, so that JSON cannot always be finished", b)
 	}
 	if g := c.find(key); g != nil {
 		return g, c.vocab, nil

@@ -71,7 +71,8 @@ func checkTools(raw json.RawMessage) (list []json.RawMessage, problem string) {
 		}
 		if json.Unmarshal(b, &tool) != nil || tool.Type != "function" || tool.Function == nil ||
 			!toolName.MatchString(tool.Function.Name) {
-			return nil, `each must be {"type":"function","function":{"name":…}}, with a name of letters, digits, _ and -`
+			return nil,
+				`each must be {"type":"function","function":{"name":…}}, with a name of letters, digits, _ and -`
 		}
 	}
 	return list, ""

@@ -101,7 +101,8 @@ func (t parser) setModel(pairs [][2]string) {
 		if id, ok := t.spec.vocab[*t.spec.unk]; ok {
 			t.model.unk = id
 		} else {
-			t.notes = append(t.notes, fmt.Sprintf("unk_token %q is not in the vocabulary: unknown characters are left out", *t.spec.unk))
+			t.notes = append(t.notes,
+				fmt.Sprintf("unk_token %q is not in the vocabulary: unknown characters are left out", *t.spec.unk))
 		}
 	}
 	t.model.findCuts(pairs)

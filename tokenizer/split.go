@@ -81,7 +81,8 @@ func (b behavior) check() error {
 	case removed, isolated, mergedWithPrevious, mergedWithNext, contiguous:
 		return nil
 	}
-	return fmt.Errorf("unknown behavior %q; known are Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous", string(b))
+	return fmt.Errorf(
+		"unknown behavior %q; known are Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous", string(b))
 }
 
 // apply turns a matcher's spans, in place, into the spans that become pieces; match then means "drop".

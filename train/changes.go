@@ -41,7 +41,9 @@ func ruleOf(path string) rule {
 // compatible compares the current recipe with the checkpoint's, from which the run must be able to continue.
 func (t resumer) compatible(c *saved) error {
 	if !hasTensors(c.Checkpoint, momentsName) {
-		return fmt.Errorf("%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s", ErrChanged, t.opt.Dir)
+		return fmt.Errorf(
+			"%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s",
+			ErrChanged, t.opt.Dir)
 	}
 	var old recipe.Recipe
 	if err := old.Parse(c.state.Recipe); err != nil {

@@ -48,7 +48,8 @@ func (t resumer) elsewhere(s *State) error {
 		t.opt.Say("changed: computed by %v, from step %d by %v: not to the bit", was, s.Step, here)
 		return nil
 	default:
-		return fmt.Errorf("%w: the run was computed by %v; this is %v\nuse the same device and --precision, or --inexact to continue anyway",
+		return fmt.Errorf("%w: the run was computed by %v; this is %v\nuse the same device and --precision, or "+
+			"--inexact to continue anyway",
 			ErrElsewhere, was, here)
 	}
 }

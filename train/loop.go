@@ -256,8 +256,9 @@ func (t *run) evaluate() error {
 		return err
 	}
 	if !finite(loss) {
-		return fmt.Errorf("train: held-out loss after step %d is %v: %w; a lower optim.lr or optim.clip, with --force, "+
-			"often helps", t.state.Step, loss, ErrNotFinite)
+		return fmt.Errorf(
+			"train: held-out loss after step %d is %v: %w; a lower optim.lr or optim.clip, with --force, "+
+				"often helps", t.state.Step, loss, ErrNotFinite)
 	}
 	t.state.Valid, t.row.Valid = loss, loss
 	return nil

@@ -57,7 +57,8 @@ func (t *run) memory() error {
 		return nil
 	}
 	why := &tensor.NoMemory{Where: device.IdentityOf(t.opt.Device).Device, Bytes: int(need.Sum()), Free: spare}
-	return fmt.Errorf("train: %w: %.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × %d tokens; %s",
+	return fmt.Errorf(
+		"train: %w: %.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × %d tokens; %s",
 		why, gib(need.State), gib(need.Activations), micro, r.Train.SeqLen,
 		fitting(r, t.opt.Device.Types(), way, spare))
 }

@@ -76,10 +76,14 @@ func checkRows(sp *data.Split, rows *data.Loader, r recipe.Recipe) error {
 	T := int64(r.Train.SeqLen)
 	for _, p := range sp.Parts() {
 		if p.Tokens < T {
-			return &data.SourceError{Source: p.Source, Fault: fmt.Sprintf("has %d tokens to train on, one row has train.seq_len = %d: give more text or shorter rows", p.Tokens, T)}
+			return &data.SourceError{Source: p.Source, Fault: fmt.Sprintf(
+				"has %d tokens to train on, one row has train.seq_len = %d: give more text or shorter rows",
+				p.Tokens, T)}
 		}
 		if p.Epochs > 0 && p.Epochs*float64(p.Tokens) < float64(T) {
-			return &data.SourceError{Source: p.Source, Fault: fmt.Sprintf("has %d tokens to train on, of which %g epochs are less than one row of train.seq_len = %d: allow more epochs, or leave the source out", p.Tokens, p.Epochs, T)}
+			return &data.SourceError{Source: p.Source, Fault: fmt.Sprintf("has %d tokens to train on, of which %g "+
+				"epochs are less than one row of train.seq_len = %d: allow more epochs, or leave the source out",
+				p.Tokens, p.Epochs, T)}
 		}
 	}
 	want := uint64(r.Train.Steps) * uint64(r.Train.Batch)

@@ -208,7 +208,8 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 				return err
 			}
 			if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || min(o.Prompt, o.Prompts, o.Chunk) < 1 {
-				return usage(fmt.Errorf("--batch, --context, --prompts and --chunk: are %v, %d, %d and %d, must be positive",
+				return usage(fmt.Errorf(
+					"--batch, --context, --prompts and --chunk: are %v, %d, %d and %d, must be positive",
 					o.Batch, o.Prompt, o.Prompts, o.Chunk))
 			}
 			if most := 1 << 24; o.Prompt > most {
@@ -283,7 +284,9 @@ func some[T any](flags string, list []T) error {
 // measure opens the device, runs a benchmark and prints its rows, also those completed before an interruption or error.
 func (f *benchFlags) measure(a *app, run func(b *bench.Config, emit func(bench.Row)) error) error {
 	if f.reps < 1 || f.warmup < 1 {
-		return usage(fmt.Errorf("--reps: is %d, must be at least 1; --warmup: is %d, must be too: the first run builds and packs", f.reps, f.warmup))
+		return usage(fmt.Errorf(
+			"--reps: is %d, must be at least 1; --warmup: is %d, must be too: the first run builds and packs",
+			f.reps, f.warmup))
 	}
 	d, err := a.open()
 	if err != nil {

@@ -286,7 +286,8 @@ func (r *repl) goOn(ids []int32) error {
 func (r *repl) command(w []string) error {
 	switch w[0] {
 	case "/help":
-		r.a.note("/clear  start over\n/show   print the context\n/set temperature|top-k|top-p|min-p|max-tokens|seed VALUE\n/help   this")
+		r.a.note("/clear  start over\n/show   print the context\n/set temperature|top-k|top-p|min-p|max-tokens|seed " +
+			"VALUE\n/help   this")
 	case "/clear":
 		r.s.Close()
 		r.s, r.said = r.e.NewSession(), nil

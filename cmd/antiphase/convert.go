@@ -103,7 +103,8 @@ func ownManners(tok *tokenizer.Tokenizer) manners {
 // locate resolves --model to a folder: a path, or org/name in the local Hugging Face cache.
 func locate(name string) (string, error) {
 	if name == "" {
-		return "", usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache"))
+		return "", usage(errors.New(
+			"--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache"))
 	}
 	_, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) && hf.IsHubName(name) {
@@ -163,7 +164,9 @@ func openStored(ctx context.Context, a *app, name string) (s *stored, err error)
 }
 
 func unknownFolder(dir string) error {
-	return badInput{fmt.Errorf("%s is neither a run folder (checkpoints/), a checkpoint (state.json) nor a Hugging Face folder (config.json)", dir)}
+	return badInput{fmt.Errorf(
+		"%s is neither a run folder (checkpoints/), a checkpoint (state.json) nor a Hugging Face folder (config.json)",
+		dir)}
 }
 
 func openStoredRun(a *app, dir string) (*stored, error) {

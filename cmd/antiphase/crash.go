@@ -52,5 +52,6 @@ machine %s/%s, %d CPUs, %s
 command antiphase %s
 fault   %v
 %s--- end
-`, a.paint(red, "internal fault: "), value, version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), strings.Join(quoted, " "), value, stack)
+`, a.paint(red, "internal fault: "), value, version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		runtime.Version(), strings.Join(quoted, " "), value, stack)
 }

@@ -37,7 +37,8 @@ synthetic or goroot; SOURCE@WEIGHT makes a mixture. Running the command again re
 	fl.StringVarP(&f.out, "out", "o", "", "folder to write: new, or a token set to replace")
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json, or bytes")
 	fl.Float64Var(&f.heldOut, "held-out", 0.02, "share of the text kept for validation")
-	fl.StringVar(&f.heldOutBy, "held-out-by", data.ByPieces, "what is held out: pieces (of every source) or documents (whole ones; a text file is cut into documents of 64 KiB)")
+	fl.StringVar(&f.heldOutBy, "held-out-by", data.ByPieces, "what is held out: pieces (of every source) or "+
+		"documents (whole ones; a text file is cut into documents of 64 KiB)")
 	fl.Int64Var(&f.maxTokens, "max-tokens", 0, "stop after this many tokens; 0 takes all")
 	fl.BoolVar(&f.json, "json", false, "print the manifest as JSON")
 	return c

@@ -51,7 +51,9 @@ func openNamed(a *app) (device.Device, error) {
 		return a.openCPU(p)
 	case "cuda":
 		if !gpu {
-			return nil, usage(fmt.Errorf("--precision: %s is not what --device %s computes in; CUDA has bf16, the CPU has all", a.precision, a.device))
+			return nil,
+				usage(fmt.Errorf("--precision: %s is not what --device %s computes in; CUDA has bf16, the CPU has all",
+					a.precision, a.device))
 		}
 		return a.openCUDA(ordinal)
 	case "auto":

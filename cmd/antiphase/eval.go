@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"antiphase/device"
 	"antiphase/eval"
@@ -67,47 +68,65 @@ Under mpirun or srun the ranks divide the questions; all must see --output.`,
 			})
 		},
 	}
-	fl := c.Flags()
-	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
-	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil, "tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")
-	fl.StringArrayVar(&f.taskFiles, "task-files", nil, "lm-evaluation-harness YAML task file, or a folder of them; --tasks selects some, the default is all (repeatable)")
-	fl.StringVar(&f.preset, "preset", "", "a published table or figure by name, such as table2 or figure5; see \"antiphase eval presets\"")
-	fl.StringVar(&f.scale, "scale", "paper", "with --preset: paper (published settings) or fit (the models' context, fewer samples)")
-	fl.BoolVar(&f.checkpoints, "checkpoints", false, "evaluate every kept checkpoint of the run folders in turn; needs --output")
+	f.flags(c.Flags())
+	c.AddCommand(evalListVerb(a), presetsVerb(a))
+	return c
+}
+
+// flags declares eval's own flags.
+func (f *evalFlags) flags(fl *pflag.FlagSet) {
+	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint "+
+		"URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
+	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil,
+		"tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")
+	fl.StringArrayVar(&f.taskFiles, "task-files", nil, "lm-evaluation-harness YAML task file, or a folder of them; "+
+		"--tasks selects some, the default is all (repeatable)")
+	fl.StringVar(&f.preset, "preset", "",
+		"a published table or figure by name, such as table2 or figure5; see \"antiphase eval presets\"")
+	fl.StringVar(&f.scale, "scale", "paper",
+		"with --preset: paper (published settings) or fit (the models' context, fewer samples)")
+	fl.BoolVar(&f.checkpoints, "checkpoints", false,
+		"evaluate every kept checkpoint of the run folders in turn; needs --output")
 	fl.StringVar(&f.opt.Data, "data", "", "folder of data sets (default: generated stand-ins)")
 	fl.IntVar(&f.opt.Limit, "limit", 0, "maximum samples per task; 0 takes all")
 	fl.Uint64Var(&f.opt.Seed, "seed", 1, "random seed of examples, orders and prompts")
 	fl.IntVar(&f.opt.Shots, "num-fewshot", -1, "solved examples before each question; -1 uses each task's default")
 	fl.StringArrayVar(&f.set, "set", nil, "a task's setting, TASK.KEY=VALUE (repeatable); see \"antiphase eval ls\"")
 	fl.BoolVar(&f.opt.LogSamples, "log-samples", false, "store prompts and answers in --output")
-	fl.StringVarP(&f.opt.Output, "output", "o", "", "store of answers and results; questions already in it are not asked again")
-	fl.StringVar(&f.opt.Replicate, "replicate", "", "name of a repetition; its results are stored in addition to those of the same cells")
+	fl.StringVarP(&f.opt.Output, "output", "o", "",
+		"store of answers and results; questions already in it are not asked again")
+	fl.StringVar(&f.opt.Replicate, "replicate", "",
+		"name of a repetition; its results are stored in addition to those of the same cells")
 	fl.StringVar(&f.judge, "judge", "", "endpoint (URL#MODEL or URL#MODEL#chat) that judges answers no rule can score")
-	fl.BoolVar(&f.chat, "apply-chat-template", false, "format every prompt as a user message with the model's chat template")
-	fl.IntVar(&f.context, "endpoint-context", 4096, "context size in tokens assumed for endpoints, which do not report it")
+	fl.BoolVar(&f.chat, "apply-chat-template", false,
+		"format every prompt as a user message with the model's chat template")
+	fl.IntVar(&f.context, "endpoint-context", 4096,
+		"context size in tokens assumed for endpoints, which do not report it")
 	fl.IntVar(&f.parallel, "endpoint-concurrency", 8, "concurrent requests per endpoint")
 	fl.IntVar(&f.batch, "batch", 16, "sequences per batch")
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON, with lm-evaluation-harness's keys")
 	fl.BoolVar(&f.save, "save", false, "append the numbers as rows to "+filepath.Join("results", "eval"))
-	c.AddCommand(evalListVerb(a), presetsVerb(a))
-	return c
 }
 
 // run checks the input, runs, prints and writes.
 func (f *evalFlags) run(ctx context.Context, a *app) error {
 	if len(f.models) == 0 {
-		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or pair:diff and pair:transformer, which are embedded"))
+		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or " +
+			"pair:diff and pair:transformer, which are embedded"))
 	}
 	for _, x := range []struct {
 		flag     string
 		n, least int
-	}{{"limit", f.opt.Limit, 0}, {"num-fewshot", f.opt.Shots, -1}, {"batch", f.batch, 1}, {"endpoint-context", f.context, 16}, {"endpoint-concurrency", f.parallel, 1}} {
+	}{{"limit", f.opt.Limit, 0}, {"num-fewshot", f.opt.Shots, -1}, {"batch", f.batch, 1},
+		{"endpoint-context", f.context, 16}, {"endpoint-concurrency", f.parallel, 1}} {
 		if x.n < x.least {
 			return usage(fmt.Errorf("--%s is %d, must be %d or more", x.flag, x.n, x.least))
 		}
 	}
 	if f.team != nil && f.opt.Output == "" {
-		return usage(fmt.Errorf("--output: missing; %d ranks combine their answers in a store, a folder that all of them can see", f.team.size))
+		return usage(fmt.Errorf(
+			"--output: missing; %d ranks combine their answers in a store, a folder that all of them can see",
+			f.team.size))
 	}
 	if err := f.idle(); err != nil {
 		return err
@@ -187,7 +206,8 @@ func (f *evalFlags) selectTasks(a *app) ([]eval.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.opt.Tasks = slices.DeleteFunc(slices.Clone(all), func(t eval.Task) bool { return !slices.Contains(added, t.Name) })
+	f.opt.Tasks = slices.DeleteFunc(slices.Clone(all),
+		func(t eval.Task) bool { return !slices.Contains(added, t.Name) })
 	names := f.tasks
 	if len(names) == 0 {
 		names = added
@@ -272,7 +292,8 @@ func (f *evalFlags) present(a *app, ev *eval.Evaluation) error {
 	p := report.Page{Evaluation: ev}
 	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
 	if f.opt.Output != "" {
-		a.note("\na page of all that %s holds: %s report %s", f.opt.Output, called(), experiment.ShellWord(f.opt.Output))
+		a.note("\na page of all that %s holds: %s report %s", f.opt.Output, called(),
+			experiment.ShellWord(f.opt.Output))
 	}
 	return nil
 }

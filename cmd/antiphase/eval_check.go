@@ -29,7 +29,8 @@ func (f *evalFlags) idle() error {
 	case f.changed("endpoint-concurrency") && !endpoints && f.judge == "":
 		return usage(errors.New("--endpoint-concurrency: neither a --model nor the --judge is an endpoint"))
 	case f.chat && endpoints:
-		return usage(errors.New("--apply-chat-template: a --model is an endpoint, which has its template itself; name it URL#MODEL#chat"))
+		return usage(errors.New(
+			"--apply-chat-template: a --model is an endpoint, which has its template itself; name it URL#MODEL#chat"))
 	case f.opt.Data == "":
 		return nil
 	}
@@ -82,7 +83,8 @@ func alike(list []eval.Target) error {
 			continue
 		}
 		if c := o.LM.(*eval.Subject).Model.Config; t.Group != "" && c != s.Model.Config {
-			return usage(fmt.Errorf("--model: the group %s has models of different shape: %s is %s of %d parameters, %s is %s of %d; a group is of models that differ in their training seed",
+			return usage(fmt.Errorf("--model: the group %s has models of different shape: %s is %s of %d parameters, "+
+				"%s is %s of %d; a group is of models that differ in their training seed",
 				t.Group, o.Name, c.Arch, o.LM.(*eval.Subject).Model.Params.Count(), t.Name, s.Model.Config.Arch,
 				s.Model.Params.Count()))
 		}

@@ -168,7 +168,8 @@ func endpoint(s string) (*eval.Endpoint, bool, error) {
 	url, model, _ := strings.Cut(s, endpointMark)
 	model, kind, _ := strings.Cut(model, endpointMark)
 	if model == "" || kind != "" && kind != "chat" {
-		return nil, false, usage(fmt.Errorf("%s is not an endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
+		return nil, false, usage(fmt.Errorf(
+			"%s is not an endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
 	}
 	return &eval.Endpoint{URL: url, Model: model, Key: os.Getenv("OPENAI_API_KEY"), Chat: kind == "chat"}, true, nil
 }

@@ -34,7 +34,8 @@ func (f *evalFlags) choose(a *app) (chosen, error) {
 		f.checkpoints = true
 	}
 	if f.checkpoints && f.opt.Output == "" {
-		return nil, usage(errors.New("--output: missing; checkpoints are evaluated in turn, and their results are collected in a store"))
+		return nil, usage(errors.New(
+			"--output: missing; checkpoints are evaluated in turn, and their results are collected in a store"))
 	}
 	return func(targets []eval.Target) ([]eval.Task, error) {
 		context := targets[0].Context

@@ -30,7 +30,8 @@ func (f *trainFlags) goOn(ctx context.Context, a *app) (recipe.Recipe, error) {
 	}
 	defer s.close()
 	if s.Kind == kindPacked { // in int8, and without files of its own for the tokenizer and the hash
-		return recipe.Recipe{}, usage(fmt.Errorf("--from: %s is a packed model; make a run of it first: %s import %s FOLDER", f.from, called(), f.from))
+		return recipe.Recipe{}, usage(fmt.Errorf(
+			"--from: %s is a packed model; make a run of it first: %s import %s FOLDER", f.from, called(), f.from))
 	}
 	if f.arch != "" && f.arch != s.Config.Arch {
 		return recipe.Recipe{}, usage(fmt.Errorf("--arch: is %s, the model of --from is a %s", f.arch, s.Config.Arch))

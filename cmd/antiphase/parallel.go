@@ -144,6 +144,7 @@ func (f forecast) print(out io.Writer, steps int) {
 		gib(int(f.State)), gib(int(f.Activations)))
 	fmt.Fprintf(out, "on the wire    %.1f MB a step and rank: %.1f gradients and weights, %.1f activations\n",
 		(f.Gradients+f.Wire)/1e6, f.Gradients/1e6, f.Wire/1e6)
-	fmt.Fprintf(out, "expected time  about %s: %.1f ms of computing a step + %.1f ms at %.1f GB/s, if nothing of it is hidden (calculated)\n",
+	fmt.Fprintf(out, "expected time  about %s: %.1f ms of computing a step + %.1f ms at %.1f GB/s, if nothing of it "+
+		"is hidden (calculated)\n",
 		seconds(f.Step*float64(steps)), 1e3*f.Compute, 1e3*(f.Step-f.Compute), f.Bandwidth/1e9)
 }

@@ -87,7 +87,8 @@ func clearSpeedrun(dir string) error {
 			return err
 		}
 		if !planned {
-			return usage(fmt.Errorf("--fresh: %s holds %s, and no experiment.json that a speedrun writes; name another --dir", dir, name))
+			return usage(fmt.Errorf(
+				"--fresh: %s holds %s, and no experiment.json that a speedrun writes; name another --dir", dir, name))
 		}
 		if name == "runs" && !onlyRuns(path) || !st.IsDir() && !st.Mode().IsRegular() {
 			return usage(fmt.Errorf("--fresh: %s is not what a speedrun writes; move it away, or name another --dir",

@@ -74,7 +74,8 @@ func writeReport(a *app, dirs []string, out, files string) error {
 	}
 	found += n
 	if found == 0 {
-		return badInput{fmt.Errorf("%v: no results, %s or %s; make some with \"antiphase eval --output\", \"antiphase scaling --output\" or \"antiphase ablation\"",
+		return badInput{fmt.Errorf("%v: no results, %s or %s; make some with \"antiphase eval --output\", "+
+			"\"antiphase scaling --output\" or \"antiphase ablation\"",
 			dirs, fmt.Sprintf(scalingFile, "…"), ablationFile)}
 	}
 	if out == "" {
@@ -134,7 +135,9 @@ func readStores(a *app, p *report.Page, stores []string, others bool) (int, erro
 		return 0, badInput{fmt.Errorf("no finished results: %s (%d damaged rows in all)", store.Warnings[0], n)}
 	}
 	if len(cells) == 0 && !others {
-		return 0, badInput{fmt.Errorf("%s: no finished results; \"antiphase eval --output\" with the same arguments completes what was begun", strings.Join(stores, ", "))}
+		return 0, badInput{fmt.Errorf(
+			"%s: no finished results; \"antiphase eval --output\" with the same arguments completes what was begun",
+			strings.Join(stores, ", "))}
 	}
 	if n := store.Unfinished(); n > 0 {
 		a.note("%d tasks are begun and not finished; they are left out", n)

@@ -50,8 +50,9 @@ func checkFiles(dir string, list []report.File) error {
 			}
 		}
 		if sum := hashOf(b); b == nil || sum != known.Files[f.Name] && sum != hashOf(f.Data) {
-			return usage(fmt.Errorf("--files: %s already exists and is not as an earlier report wrote it; name another folder, "+
-				"or move it away", path))
+			return usage(fmt.Errorf(
+				"--files: %s already exists and is not as an earlier report wrote it; name another folder, "+
+					"or move it away", path))
 		}
 	}
 	return nil

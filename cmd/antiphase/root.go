@@ -98,8 +98,10 @@ Exit codes: 0 success, 1 failure, 2 usage, 3 bad input file, 4 out of disk or me
 	f.StringVar(&a.color, "color", "auto", "colour output: auto, always or never")
 	f.StringVar(&a.device, "device", "auto", "device: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
-	f.StringVar(&a.precision, "precision", "auto", "dtype of weights, activations and products: fp32, bf16, int8 (weights only; CPU inference) or auto (the fastest that trains well)")
-	f.StringVar(&a.kvCache, "kv-cache", "auto", "KV cache of generation: auto (the device's dtype) or int8 (one byte per value and one scale per head; CUDA only)")
+	f.StringVar(&a.precision, "precision", "auto", "dtype of weights, activations and products: fp32, bf16, int8 "+
+		"(weights only; CPU inference) or auto (the fastest that trains well)")
+	f.StringVar(&a.kvCache, "kv-cache", "auto", "KV cache of generation: auto (the device's dtype) or int8 (one byte "+
+		"per value and one scale per head; CUDA only)")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := filled(cmd); err != nil {

@@ -49,7 +49,8 @@ losses along one run.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.by, "by", "parameters", "x of the curves: parameters or tokens")
-	fl.StringVar(&f.at, "at", "", "where to compare: tokens=160B or parameters=1.4B of the others, with K, M, B or T (default: the first's largest)")
+	fl.StringVar(&f.at, "at", "", "where to compare: tokens=160B or parameters=1.4B of the others, with K, M, B or T "+
+		"(default: the first's largest)")
 	fl.Uint64Var(&f.seed, "seed", 1, "random seed of the bootstrap")
 	fl.StringVarP(&f.output, "output", "o", "", "folder to write the result to, for \"antiphase report\"")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")

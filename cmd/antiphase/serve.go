@@ -63,7 +63,8 @@ Under mpirun or srun each rank holds a part of every matrix; rank 0 listens.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (repeatable; the first is the default)")
+	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or "+
+		"org/name in its cache (repeatable; the first is the default)")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
 	fl.StringVar(&f.keyFile, "api-key-file", "", "file with one API key per line")
 	fl.StringVar(&f.runs, "runs", "", "folder of runs whose training curves the page shows")
@@ -90,7 +91,8 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl.IntVar(&l.Queue, "max-queue", l.Queue, "maximum requests waiting for one model; more get 429")
 	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens,
 		"maximum prompt tokens waiting for one model; 0 is 4 × context × slots")
-	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "maximum expected waiting time; requests that would wait longer get 429; 0 is half the time that requests take, at least 0.5 s")
+	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "maximum expected waiting time; requests that would wait longer get "+
+		"429; 0 is half the time that requests take, at least 0.5 s")
 	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "default length of an answer in tokens; 0 fills the context")
 	fl.IntVar(&l.RequestTokens, "max-request-tokens", l.RequestTokens,
 		"maximum tokens of all answers of one request, including echoed prompts; 0 is 64 contexts, at most 262144")
@@ -119,7 +121,8 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 }
 
 // errNoModel is the error without --model if there are no embedded models.
-var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache (repeatable, [NAME=]FOLDER)")
+var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in " +
+	"its cache (repeatable, [NAME=]FOLDER)")
 
 // complete adds the embedded models if none were named.
 func (f *serveFlags) complete() {
@@ -239,7 +242,8 @@ func (f *serveFlags) checkListen(keys *server.Keys) (loopback bool, err error) {
 	ip := net.ParseIP(host)
 	loopback = host == "localhost" || ip != nil && ip.IsLoopback()
 	if !loopback && keys == nil && !f.insecure {
-		return false, usage(fmt.Errorf("--listen: %s can be reached from other machines, and there is no API key; give --api-key-file or ANTIPHASE_API_KEY, or pass --insecure", f.listen))
+		return false, usage(fmt.Errorf("--listen: %s can be reached from other machines, and there is no API key; "+
+			"give --api-key-file or ANTIPHASE_API_KEY, or pass --insecure", f.listen))
 	}
 	return loopback, nil
 }

@@ -27,8 +27,10 @@ func (a *app) announce(addr string, models []*server.Model, keyed bool, fileKeys
 	}
 	a.note("serving on http://%s", addr)
 	if m.Template != nil {
-		a.note(`  curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","messages":[{"role":"user","content":"Hello"}]}'`, addr, auth, m.ID)
+		a.note(`  curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","messages":[{"role":"user","content":"Hello"}]}'`,
+			addr, auth, m.ID)
 		return
 	}
-	a.note(`  curl http://%s/v1/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","prompt":"Once upon a time","max_tokens":32}'`, addr, auth, m.ID)
+	a.note(`  curl http://%s/v1/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","prompt":"Once upon a time","max_tokens":32}'`,
+		addr, auth, m.ID)
 }

@@ -62,7 +62,9 @@ func (a *app) sourceRows(ctx context.Context, r recipe.Recipe) (list []sourceRow
 	}
 	want := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
 	if lacks := drawn(list, want); lacks > 0 {
-		a.note("warning: the epochs allow about %.0f of %d steps, more are refused: set train.steps, or allow more epochs", (want-lacks)/want*float64(r.Train.Steps), r.Train.Steps)
+		a.note(
+			"warning: the epochs allow about %.0f of %d steps, more are refused: set train.steps, or allow more epochs",
+			(want-lacks)/want*float64(r.Train.Steps), r.Train.Steps)
 	}
 	return list, nil
 }

@@ -72,10 +72,13 @@ sequence length suited to continued training; --set changes them.`,
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "named recipe to start from")
 	fl.StringVar(&f.arch, "arch", "diff", "architecture: "+strings.Join(archNames([]string{"all"}), ", "))
-	fl.StringVar(&f.from, "from", "", "model to start from: run folder, checkpoint, Hugging Face folder or org/name in its cache")
+	fl.StringVar(&f.from, "from", "",
+		"model to start from: run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
-	fl.StringArrayVar(&f.data, "data", nil, `data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT or {"path": PATH, "weight": W, "epochs": E} to mix (repeatable)`)
-	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json to use instead of training one, or bytes; short for --set tokenizer.path=FILE")
+	fl.StringArrayVar(&f.data, "data", nil,
+		`data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT or {"path": PATH, "weight": W, "epochs": E} to mix (repeatable)`)
+	fl.StringVar(&f.tokenizer, "tokenizer", "",
+		"a tokenizer.json to use instead of training one, or bytes; short for --set tokenizer.path=FILE")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
 	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N; 0 writes the initial checkpoint and exits")
 	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, then exit")
@@ -86,7 +89,8 @@ sequence length suited to continued training; --set changes them.`,
 	fl.StringVar(&f.parallel, "parallel", "",
 		"layout of several ranks, such as dp=4,tp=2,zero=1: dp divides the batch, tp the model's heads and columns, "+
 			"zero=1 shards the optimiser's moments over dp (default: dp over all ranks, or what fits)")
-	fl.Float64Var(&f.bandwidth, "bandwidth", 12.5, "network bandwidth per rank in GB/s, for the forecast of --dry-run; 12.5 is 100 Gbit/s")
+	fl.Float64Var(&f.bandwidth, "bandwidth", 12.5,
+		"network bandwidth per rank in GB/s, for the forecast of --dry-run; 12.5 is 100 Gbit/s")
 	f.job.add(fl)
 	f.sample.add(fl)
 	return c
@@ -94,7 +98,8 @@ sequence length suited to continued training; --set changes them.`,
 
 // inexactFlag is a flag of every verb that resumes training.
 func inexactFlag(fl *pflag.FlagSet, p *bool) {
-	fl.BoolVar(p, "inexact", false, "continue a run on another device, precision or kernels; results then differ in their last bits")
+	fl.BoolVar(p, "inexact", false,
+		"continue a run on another device, precision or kernels; results then differ in their last bits")
 }
 
 // begin is the named recipe, or the one for continuing from the model of --from.
@@ -165,7 +170,8 @@ func (f *trainFlags) resolve(ctx context.Context, a *app, args []string) (recipe
 	}
 	for _, s := range f.set {
 		if arch, ok := strings.CutPrefix(s, "model.arch="); ok && arch != r.Model.Arch {
-			return r, usage(fmt.Errorf("--set: model.arch alone would keep the heads of %s; use --arch %s", r.Model.Arch, arch))
+			return r, usage(fmt.Errorf("--set: model.arch alone would keep the heads of %s; use --arch %s",
+				r.Model.Arch, arch))
 		}
 		if err := r.SetPair(s); err != nil {
 			return r, usage(fmt.Errorf("--set: %w", err))
@@ -185,7 +191,8 @@ func (f *trainFlags) complete(base, r recipe.Recipe) (recipe.Recipe, error) {
 	}
 	for _, key := range []string{"tokenizer.vocab", "tokenizer.docs", "tokenizer.pattern"} {
 		if changed[key] && r.Tokenizer.Path != "" && !changed["tokenizer.path"] {
-			return r, usage(fmt.Errorf("%s: has no effect, since tokenizer.path=%s trains no tokenizer; add --set tokenizer.path= to train one", key, r.Tokenizer.Path))
+			return r, usage(fmt.Errorf("%s: has no effect, since tokenizer.path=%s trains no tokenizer; add --set "+
+				"tokenizer.path= to train one", key, r.Tokenizer.Path))
 		}
 	}
 	if f.from != "" && !changed["optim.warmup"] && r.Train.Steps > 0 {
@@ -294,16 +301,19 @@ func (f *trainFlags) trainHere(ctx context.Context, a *app, d device.Device, r r
 	if res.Steps == 0 {
 		a.note("done: the initial checkpoint is in %s", f.dir)
 	} else {
-		a.note("done: step %d, loss %.4f%s; try: %s generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), called(), experiment.ShellWord(f.dir))
+		a.note("done: step %d, loss %.4f%s; try: %s generate --model %s \"Once\"",
+			res.Steps, res.Loss, heldOut(res.Valid), called(), experiment.ShellWord(f.dir))
 	}
 	if f.json && (opt.Ranks == nil || opt.Ranks.Rank() == 0) {
-		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid, "resumed_from": res.Resumed})
+		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid,
+			"resumed_from": res.Resumed})
 	}
 	return nil
 }
 
 // runTraining runs a recipe with progress on stderr.
-func runTraining(ctx context.Context, a *app, d device.Device, r recipe.Recipe, opt train.Options) (train.Result, error) {
+func runTraining(ctx context.Context, a *app, d device.Device, r recipe.Recipe,
+	opt train.Options) (train.Result, error) {
 	l := a.newLine()
 	opt.Device = d
 	ask, stop := saveSignal()
@@ -334,7 +344,8 @@ func heldOut(loss float64) string {
 
 func prepareLine(stage string, done, total int64) string {
 	if total > 0 {
-		return fmt.Sprintf("%s %s of %s (%.0f %%)", stage, count(float64(done)), count(float64(total)), 100*float64(done)/float64(total))
+		return fmt.Sprintf("%s %s of %s (%.0f %%)", stage, count(float64(done)), count(float64(total)),
+			100*float64(done)/float64(total))
 	}
 	return fmt.Sprintf("%s %s", stage, count(float64(done)))
 }
@@ -353,45 +364,4 @@ func stepLine(r train.Row, valid float64) string {
 		s += fmt.Sprintf(" | %d warned", r.Warnings)
 	}
 	return s + " | eta " + seconds(r.ETA)
-}
-
-// forecast prints the forecast of a run.
-func (f *trainFlags) forecast(ctx context.Context, a *app, d device.Device, r recipe.Recipe, way train.Layout) error {
-	sources, err := a.sourceRows(ctx, r)
-	if err != nil {
-		return err
-	}
-	n := model.Table(r.Model).Count()
-	forward, all := r.Model.FLOPs(r.Train.SeqLen)
-	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
-	memory := train.MemoryOf(r, d.Types(), train.Layout{})
-	state, acts := int(memory.State), int(memory.Activations)
-	const share = 0.5 // of a bare matrix product's rate, which whole steps roughly reach
-	eta := tokens * all / (train.MachinePeak(d) * share)
-	cast := forecastOf(r, d.Types(), way, f.bandwidth*1e9, eta/float64(max(r.Train.Steps, 1)))
-	if f.json {
-		return a.json(map[string]any{"arch": r.Model.Arch, "parameters": n, "flops_per_token_forward": forward, "flops_per_token": all,
-			"state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps, "tokens": tokens, "expected_seconds": eta, "device": d.Name(), "sources": sources,
-			"parallel": cast})
-	}
-	fmt.Fprintf(a.out, "architecture   %s (%s)\n", r.Model.Arch, archDoc(r.Model.Arch))
-	fmt.Fprintf(a.out, "parameters     %s\n", count(float64(n)))
-	fmt.Fprintf(a.out, "FLOPs/token    %s forward, %s with backward\n", count(forward), count(all))
-	fmt.Fprintf(a.out, "memory         %.2f GiB weights, gradients and moments + %.2f GiB activations (train.recompute=%s)\n", gib(state), gib(acts), r.Train.Recompute)
-	fmt.Fprintf(a.out, "steps          %d of %d × %d tokens = %s tokens\n", r.Train.Steps, r.Train.Batch, r.Train.SeqLen, count(tokens))
-	fmt.Fprintf(a.out, "expected time  about %s on %s\n", seconds(eta), d.Name())
-	if cast.Ranks > 1 {
-		cast.print(a.out, r.Train.Steps)
-	}
-	fmt.Fprintln(a.out)
-	return printSources(a.out, sources)
-}
-
-func gib(n int) float64 { return float64(n) / (1 << 30) }
-
-func archDoc(name string) string {
-	if a, err := layer.LookupArch(name); err == nil {
-		return a.Doc
-	}
-	return name
 }

@@ -70,7 +70,8 @@ func (d *products) tiles(c, a, b tensor.Tensor, k int, op device.MatMul) {
 	if m > 16 {
 		bm, size = 64, 1
 	}
-	flags := flag(c.Type == tensor.F32)*matmulFloat | flag(op.Accumulate)*matmulAccumulate | flag(vec(a))*matmulVecA | flag(vec(b))*matmulVecB
+	flags := flag(c.Type == tensor.F32)*matmulFloat | flag(op.Accumulate)*matmulAccumulate | flag(vec(a))*matmulVecA |
+		flag(vec(b))*matmulVecB
 	var part uint64
 	if parts > 1 {
 		part = uint64(d.scratch(parts * m * n * 4))

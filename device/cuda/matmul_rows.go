@@ -124,7 +124,8 @@ func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint6
 	n := d.held.taken()
 	var room [maxArgs]uint64
 	args, run := append(room[:0], ptr(p.x), i32(p.x.Ld)), k.stored
-	flags |= flag(p.c.Type == tensor.F32)*matmulFloat | flag(p.op.Accumulate)*matmulAccumulate | flag(vec(p.x))*rowsVecX | flag(d.fresh.settled(p.w, 0, 0))*rowsEarly
+	flags |= flag(p.c.Type == tensor.F32)*matmulFloat | flag(p.op.Accumulate)*matmulAccumulate |
+		flag(vec(p.x))*rowsVecX | flag(d.fresh.settled(p.w, 0, 0))*rowsEarly
 	if p.norm {
 		args, run = append(room[:0], ptr(n.y), i32(n.y.Ld), ptr(n.rstd), ptr(n.sum), i32(n.sum.Ld), ptr(n.x),
 			i32(n.x.Ld), ptr(n.delta), i32(n.delta.Ld), ptr(n.w), f32(n.eps)), k.normed

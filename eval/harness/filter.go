@@ -91,7 +91,8 @@ func readFilter(k *keys) (func(string) (string, error), error) {
 	case "map":
 		return readMap(k)
 	default:
-		return nil, fmt.Errorf("the filter %q is not known; there are lowercase, majority_vote, map, regex, remove_whitespace, take_first, take_first_k, uppercase", name)
+		return nil, fmt.Errorf("the filter %q is not known; there are lowercase, majority_vote, map, regex, "+
+			"remove_whitespace, take_first, take_first_k, uppercase", name)
 	}
 }
 

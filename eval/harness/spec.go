@@ -44,10 +44,12 @@ type form struct {
 // Keys of a task file. used have an effect here; idle have none, here or in a plain run of the harness; unable are not
 // supported.
 var (
-	used = strings.Fields(`task dataset_path dataset_name dataset_kwargs training_split validation_split test_split fewshot_split
-		process_docs doc_to_text doc_to_target doc_to_choice process_results description target_delimiter fewshot_delimiter fewshot_config
-		num_fewshot metric_list output_type generation_kwargs repeats filter_list gen_prefix metadata`)
-	idle   = strings.Fields(`task_alias tag should_decontaminate doc_to_decontamination_query group aggregate_metric_list`)
+	used = strings.Fields(`task dataset_path dataset_name dataset_kwargs training_split validation_split test_split
+		fewshot_split process_docs doc_to_text doc_to_target doc_to_choice process_results description
+		target_delimiter fewshot_delimiter fewshot_config num_fewshot metric_list output_type generation_kwargs
+		repeats filter_list gen_prefix metadata`)
+	idle = strings.Fields(
+		`task_alias tag should_decontaminate doc_to_decontamination_query group aggregate_metric_list`)
 	unable = strings.Fields(`custom_dataset use_prompt doc_to_image doc_to_audio unsafe_code class`)
 )
 

@@ -81,7 +81,8 @@ func (r *AblationRow) steady() []string {
 func (r *Ablation) about() string {
 	paper := "The paper: 1.4B parameters, 10B tokens, other text."
 	if r.Arch == "diff2" {
-		paper = "V2's page gives no numbers: all of its ablations have a higher loss than V2, pairs across groups are least stable, λ without its sigmoid is less stable than V2."
+		paper = "V2's page gives no numbers: all of its ablations have a higher loss than V2, pairs across groups " +
+			"are least stable, λ without its sigmoid is less stable than V2."
 	}
 	return fmt.Sprintf("%s, %d steps, %s tokens each; ± one standard error over texts of one run each. %s", r.Size,
 		r.Steps, count(float64(r.Tokens)), paper)

@@ -27,7 +27,9 @@ var panelKinds = []struct {
 }
 
 func attentionSection(p *Page) (section, error) {
-	s := section{Title: "Where the answer's token looks", Lead: "Each head's row is divided by the sum of its magnitudes, then heads are averaged. Noise is the context that is not the answer. With sign, negative scores lie left of zero."}
+	s := section{Title: "Where the answer's token looks", Lead: "Each head's row is divided by the sum of its " +
+		"magnitudes, then heads are averaged. Noise is the context that is not the answer. With sign, negative " +
+		"scores lie left of zero."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("attention") {

@@ -11,7 +11,9 @@ import (
 func init() { register(58, contextSection) }
 
 func contextSection(p *Page) (section, error) {
-	s := section{Title: "Context RMS", Lead: "RMS of Σ a·v before any norm over heads, over the RMS of the values. Uniform attention over n uncorrelated values gives 1/√n, which a norm over heads must magnify by √n; V2 can reach 0 without one."}
+	s := section{Title: "Context RMS", Lead: "RMS of Σ a·v before any norm over heads, over the RMS of the values. " +
+		"Uniform attention over n uncorrelated values gives 1/√n, which a norm over heads must magnify by √n; V2 can " +
+		"reach 0 without one."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("context_rms") {
@@ -28,7 +30,9 @@ func contextSection(p *Page) (section, error) {
 			}
 		}
 		var layers, lengths []series
-		g := grid{ID: slug("context " + titles[q.Question]), Title: titles[q.Question], left: 1, Note: "least and largest are those of any head and position; gain is the largest factor of the norm over heads",
+		g := grid{ID: slug("context " + titles[q.Question]), Title: titles[q.Question], left: 1,
+			Note: "least and largest are those of any head and position; gain is the largest factor of the " +
+				"norm over heads",
 			Rows: [][]string{{"model", "layer", "value RMS", "context RMS", "least", "largest", "gain"}}}
 		for _, m := range models {
 			byLayer, byLength := series{name: m.Name, class: m.Class, dots: true, format: "%.2f"},
@@ -42,13 +46,7 @@ func contextSection(p *Page) (section, error) {
 				g.Rows = append(g.Rows, []string{m.Name, fmt.Sprint(l + 1), show("%.3g", x.Value),
 					show("%.3g", x.Context), show("%.3g", x.Least), show("%.3g", x.Largest), gain})
 			}
-			for i, end := range m.Detail.Ends {
-				sum := 0.0
-				for l := range m.Detail.Grid {
-					sum += m.Detail.Grid[l][i] / float64(len(m.Detail.Grid))
-				}
-				byLength.line = append(byLength.line, [2]float64{float64(end - 1), sum})
-			}
+			byLength.line = contextByLength(&m.Detail)
 			layers, lengths = append(layers, byLayer), append(lengths, byLength)
 		}
 		bound := series{name: "1/√n", class: "quiet", dashed: true}
@@ -67,6 +65,18 @@ func contextSection(p *Page) (section, error) {
 		s.Tables = append(s.Tables, g)
 	}
 	return s, nil
+}
+
+// contextByLength returns the mean over layers for each number of positions attended to.
+func contextByLength(d *task.ContextDetail) (line [][2]float64) {
+	for i, end := range d.Ends {
+		sum := 0.0
+		for l := range d.Grid {
+			sum += d.Grid[l][i] / float64(len(d.Grid))
+		}
+		line = append(line, [2]float64{float64(end - 1), sum})
+	}
+	return line
 }
 
 // contextFits checks that all lists of a detail are as long as its ends.

@@ -6,7 +6,9 @@ import "antiphase/eval/task"
 func init() { register(110, geometrySection) }
 
 func geometrySection(p *Page) (section, error) {
-	s := section{Title: "Geometry", Lead: "Of the map that is applied to the values, and of the token representations after each layer. Rank is the exponential of the entropy of singular values; gap is 1 − σ2/σ1."}
+	s := section{Title: "Geometry", Lead: "Of the map that is applied to the values, and of the token " +
+		"representations after each layer. Rank is the exponential of the entropy of singular values; gap is 1 − " +
+		"σ2/σ1."}
 	pick := []struct {
 		id, title string
 		of        func(task.GeometryLayer) float64

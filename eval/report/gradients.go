@@ -11,7 +11,9 @@ import (
 func init() { register(57, gradientsSection) }
 
 func gradientsSection(p *Page) (section, error) {
-	s := section{Title: "Gradients by kind of parameter", Lead: "The paper argues that gradients of DIFF and of the Transformer differ by constants. Norm over the root of the number of parameters, so that sizes do not show; q1 and k1 are the first map's, q2 and k2 the second's."}
+	s := section{Title: "Gradients by kind of parameter", Lead: "The paper argues that gradients of DIFF and of the " +
+		"Transformer differ by constants. Norm over the root of the number of parameters, so that sizes do not show; " +
+		"q1 and k1 are the first map's, q2 and k2 the second's."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("gradients") {

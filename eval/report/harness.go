@@ -42,10 +42,12 @@ const noFilter = "none"
 // differences: none of them is the default, and their order does not matter.
 func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 	h := &Harness{
-		Results: map[string]map[string]any{}, Configs: map[string]map[string]any{}, Version: map[string]int{}, Shots: map[string]int{},
+		Results: map[string]map[string]any{}, Configs: map[string]map[string]any{}, Version: map[string]int{},
+		Shots:  map[string]int{},
 		Higher: map[string]map[string]bool{}, Samples: map[string]map[string]int{}, Groups: map[string][]string{},
-		Config: map[string]any{"model": harnessModel, "model_args": m.Name, "model_num_parameters": m.Parameters, "model_hash": m.Hash,
-			"dtype": m.Precision, "device": m.Device, "limit": e.Limit, "random_seed": e.Seed, "fewshot_seed": e.Seed},
+		Config: map[string]any{"model": harnessModel, "model_args": m.Name, "model_num_parameters": m.Parameters,
+			"model_hash": m.Hash, "dtype": m.Precision, "device": m.Device, "limit": e.Limit, "random_seed": e.Seed,
+			"fewshot_seed": e.Seed},
 		Date: e.Date, Commit: e.Commit, Name: m.Name,
 	}
 	for _, s := range e.Skipped {
@@ -64,7 +66,8 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 		r := &m.Results[i]
 		key := r.Task
 		if asked[key] > 1 {
-			key += " " + cmp.Or(strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(titles[r.Question], r.Kind), standInMark)), "(1)")
+			key += " " + cmp.Or(strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(titles[r.Question], r.Kind),
+				standInMark)), "(1)")
 		}
 		values := map[string]any{"alias": key}
 		higherIs := map[string]bool{}
@@ -82,15 +85,7 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 				higherIs[x.Name] = x.Better == eval.Higher
 			}
 		}
-		config := map[string]any{"task": r.Task, "num_fewshot": r.Shots, "metadata": map[string]any{"version": r.Version}}
-		for k, v := range r.Config {
-			config[k] = v
-		}
-		config["seed"], config["limit"] = r.Seed, r.Limit // a store may hold several
-		if r.Replicate != "" {
-			config["replicate"] = r.Replicate
-		}
-		h.Results[key], h.Configs[key], h.Higher[key] = values, config, higherIs
+		h.Results[key], h.Configs[key], h.Higher[key] = values, harnessConfig(r), higherIs
 		h.Version[key], h.Shots[key] = r.Version, r.Shots
 		h.Samples[key] = map[string]int{"original": r.N, "effective": r.N}
 		if r.Group != "" {
@@ -98,6 +93,19 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 		}
 	}
 	return h
+}
+
+// harnessConfig returns the settings of a result; seed and limit too, since a store may hold several.
+func harnessConfig(r *eval.Result) map[string]any {
+	config := map[string]any{"task": r.Task, "num_fewshot": r.Shots, "metadata": map[string]any{"version": r.Version}}
+	for k, v := range r.Config {
+		config[k] = v
+	}
+	config["seed"], config["limit"] = r.Seed, r.Limit
+	if r.Replicate != "" {
+		config["replicate"] = r.Replicate
+	}
+	return config
 }
 
 // HarnessJSON writes the results of one model directly, and those of several as {"models": [...], "paired": [...]}.

@@ -10,7 +10,9 @@ import (
 func init() { register(60, iclSection) }
 
 func iclSection(p *Page) (section, error) {
-	s := section{Title: "Many-shot learning", Lead: "Accuracy of classification as the examples before the question grow. Dotted: chance; dashed: where the paper's models level off at 64K tokens, shown where the context is as long."}
+	s := section{Title: "Many-shot learning", Lead: "Accuracy of classification as the examples before the question " +
+		"grow. Dotted: chance; dashed: where the paper's models level off at 64K tokens, shown where the context is " +
+		"as long."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Questions() {

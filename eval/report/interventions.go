@@ -11,7 +11,8 @@ import (
 func init() { register(68, interventionsSection) }
 
 func interventionsSection(p *Page) (section, error) {
-	s := section{Title: "Interventions", Lead: "Attention heads changed at run time: what a change does to loss and retrieval is what the changed part was for."}
+	s := section{Title: "Interventions", Lead: "Attention heads changed at run time: what a change does to loss and " +
+		"retrieval is what the changed part was for."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("interventions") {
@@ -20,7 +21,8 @@ func interventionsSection(p *Page) (section, error) {
 			return s, err
 		}
 		g := grid{ID: slug("interventions " + titles[q.Question]), Title: titles[q.Question], left: 2,
-			Note: "changes are paired with the unchanged model, ± one standard error; KL is to the unchanged model's next-token distribution, nats per token",
+			Note: "changes are paired with the unchanged model, ± one standard error; KL is to the unchanged model's " +
+				"next-token distribution, nats per token",
 			Rows: [][]string{{"model", "intervention", "loss", "change", "number beside its key, %", "change", "KL"}}}
 		for _, m := range models {
 			g.Rows = append(g.Rows, interventionRows(&m)...)

@@ -16,7 +16,8 @@ func leadFigure(e *eval.Evaluation) *figure {
 	}
 	f := &figure{ID: "lead", rows: [][]string{{"task", "measure", "difference", "low95", "high95", "p_holm"}}}
 	f.Title = fmt.Sprintf("%s against %s", sides[1].Name, sides[0].Name)
-	f.Note = "Difference of each headline measure, turned so that right is better, with its 95 % interval; each row in units of half its interval's width."
+	f.Note = "Difference of each headline measure, turned so that right is better, with its 95 % interval; each row " +
+		"in units of half its interval's width."
 	list := leadBars(e, sides, f)
 	if len(list) == 0 {
 		return nil

@@ -14,7 +14,10 @@ import (
 func init() { register(55, mapsSection) }
 
 func mapsSection(p *Page) (section, error) {
-	s := section{Title: "One head at work", Lead: "The head of each model that looks most at the answer. Each row is a token or word looking back; colour strength is the square root of the score, the same in all maps. Beneath: the prompt, coloured by what the token that must answer takes from each word; the answer is underlined."}
+	s := section{Title: "One head at work", Lead: "The head of each model that looks most at the answer. Each row is " +
+		"a token or word looking back; colour strength is the square root of the score, the same in all maps. " +
+		"Beneath: the prompt, coloured by what the token that must answer takes from each word; the answer is " +
+		"underlined."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("maps") {
@@ -37,7 +40,8 @@ func mapsSection(p *Page) (section, error) {
 					m.Name)), Title: m.Name + " " + x.Maps[k].Name, Note: note, Class: m.Class,
 					SVG: mapChart(x, &x.Maps[k]), rows: mapRows(x, &x.Maps[k])})
 			}
-			s.Blocks = append(s.Blocks, template.HTML(`<p class="heat"><b class="`+m.Class+` ink">`+html.EscapeString(m.Name)+"</b>\n")+promptHeat(x)+"</p>")
+			s.Blocks = append(s.Blocks, template.HTML(`<p class="heat"><b class="`+m.Class+` ink">`+
+				html.EscapeString(m.Name)+"</b>\n")+promptHeat(x)+"</p>")
 		}
 	}
 	if s.Blocks != nil {

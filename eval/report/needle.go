@@ -20,8 +20,9 @@ var scoreNames = map[string]string{"bound": "number beside its key", "constraine
 	"free": "number anywhere in the output"}
 
 func needleSection(p *Page) (section, error) {
-	s := section{Title: "Retrieval", Lead: "Share of hidden numbers given for their own key, in percent, by the depth of the first one asked for and the length of the prompt. " +
-		"Knowing which numbers are hidden, and not which is whose, earns the floor “copy”."}
+	s := section{Title: "Retrieval", Lead: "Share of hidden numbers given for their own key, in percent, by the " +
+		"depth of the first one asked for and the length of the prompt. Knowing which numbers are hidden, and not " +
+		"which is whose, earns the floor “copy”."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("needle") {

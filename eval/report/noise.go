@@ -11,7 +11,8 @@ import (
 func init() { register(62, noiseSection) }
 
 func noiseSection(p *Page) (section, error) {
-	s := section{Title: "Noise in the input", Lead: "The same questions with disturbed prompts. Doses are the same for all models; the area is the score's mean over all doses."}
+	s := section{Title: "Noise in the input", Lead: "The same questions with disturbed prompts. Doses are the same " +
+		"for all models; the area is the score's mean over all doses."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("noise") {

@@ -41,7 +41,9 @@ func orderSection(p *Page) (section, error) {
 		note := ""
 		for _, t := range paperICL {
 			if t.set == strings.TrimPrefix(q.Task, "icl_order_") && len(changed(q, "spread_random")) == 0 {
-				note = fmt.Sprintf("spread of the paper's models over ten random orders, in points: Transformer %.0f, DIFF %.0f", 100*t.baseSpread, 100*t.diffSpread)
+				note = fmt.Sprintf(
+					"spread of the paper's models over ten random orders, in points: Transformer %.0f, DIFF %.0f",
+					100*t.baseSpread, 100*t.diffSpread)
 			}
 		}
 		s.Figures = append(s.Figures, figure{ID: slug(titles[q.Question]), Title: titles[q.Question], Note: note,

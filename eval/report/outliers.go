@@ -8,7 +8,9 @@ import (
 func init() { register(80, outlierSection) }
 
 func outlierSection(p *Page) (section, error) {
-	s := section{Title: "Largest activations", Lead: "Magnitudes by rank on a logarithmic scale: attention logits before the softmax, and each block's output."}
+	s := section{Title: "Largest activations",
+		Lead: "Magnitudes by rank on a logarithmic scale: attention logits before the softmax, and each block's " +
+			"output."}
 	kinds := []struct {
 		id, title string
 		of        func(task.OutlierResult) task.Extreme

@@ -100,7 +100,8 @@ func (p *Page) about() []string {
 		}
 	}
 	if eval.Finite(p.Seconds) && p.Seconds > 0 {
-		out = append(out, time.Duration(p.Seconds*float64(time.Second)).Round(time.Second).String()+" from start to end")
+		out = append(out, time.Duration(p.Seconds*float64(time.Second)).Round(time.Second).String()+
+			" from start to end")
 	}
 	return out
 }
@@ -148,10 +149,16 @@ func (p *Page) verdict() string {
 // notes describe how numbers were made.
 func (p *Page) notes() []string {
 	return []string{
-		"Every model answers the same questions. A single model's error is one standard error over samples: how well this model was measured, not how much another training seed would differ. Groups of models are compared with the variance between seeds.",
-		"Differences are paired by sample; * is p < 0.05 and ** p < 0.01 after Holm's correction over all headline comparisons of the page (other metrics are a second family). Single models: sign-flip test; groups: random effects of seeds and items.",
+		"Every model answers the same questions. A single model's error is one standard error over samples: how well " +
+			"this model was measured, not how much another training seed would differ. Groups of models are compared " +
+			"with the variance between seeds.",
+		"Differences are paired by sample; * is p < 0.05 and ** p < 0.01 after Holm's correction over all headline " +
+			"comparisons of the page (other metrics are a second family). Single models: sign-flip test; groups: " +
+			"random effects of seeds and items.",
 		"Right-or-wrong scores have Wilson's 95 % intervals, others Student's; they are in the CSV of the table.",
-		"The paper's numbers are those of Ye et al., Differential Transformer (arXiv 2410.05258v2): 3B models on the authors' data. They stand beside a number only where the protocol is the same; otherwise the table of the paper's numbers says what differs.",
+		"The paper's numbers are those of Ye et al., Differential Transformer (arXiv 2410.05258v2): 3B models on the " +
+			"authors' data. They stand beside a number only where the protocol is the same; otherwise the table of " +
+			"the paper's numbers says what differs.",
 	}
 }
 

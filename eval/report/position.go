@@ -10,7 +10,8 @@ import (
 func init() { register(30, positionSection) }
 
 func positionSection(p *Page) (section, error) {
-	s := section{Title: "Loss by length of context", Lead: "Mean held-out loss of all tokens up to a position, every point over the same texts. Lower at the right means that more context helps."}
+	s := section{Title: "Loss by length of context", Lead: "Mean held-out loss of all tokens up to a position, every " +
+		"point over the same texts. Lower at the right means that more context helps."}
 	e := p.evaluation()
 	titles := titles(e)
 	for _, q := range e.Of("lm") {
@@ -48,7 +49,8 @@ func positionSection(p *Page) (section, error) {
 		base.line = append(base.line, [2]float64{float64(at), paperPositions.base[i]})
 		diff.line = append(diff.line, [2]float64{float64(at), paperPositions.diff[i]})
 	}
-	s.add("The paper", "64K models on books: other text and other lengths than here. Its axis has no labels; ticks are taken as 2.1 to 2.9", []series{base, diff})
+	s.add("The paper", "64K models on books: other text and other lengths than here. Its axis has no labels; ticks "+
+		"are taken as 2.1 to 2.9", []series{base, diff})
 	return s, nil
 }
 

@@ -23,11 +23,14 @@ func (t *Training) AddGroups(step int, groups metrics.Groups) {
 }
 
 func steadySection(p *Page) (section, error) {
-	s := section{Title: "Steadiness of training", Lead: "Gradient norms are before clipping. A loss spike is a step more than 8 median deviations and 10 % above the running median; a gradient spike, ten times its running median."}
+	s := section{Title: "Steadiness of training", Lead: "Gradient norms are before clipping. A loss spike is a step " +
+		"more than 8 median deviations and 10 % above the running median; a gradient spike, ten times its running " +
+		"median."}
 	if f, ok := gradFigure(p.Training); ok {
 		s.Figures = append(s.Figures, f)
 	}
-	g := grid{ID: "steadiness", left: 1, Note: "middle and late are the median gradient norms of the middle and the last tenth; noise is their range from the 10th to the 90th percentile over the median",
+	g := grid{ID: "steadiness", left: 1, Note: "middle and late are the median gradient norms of the middle and the " +
+		"last tenth; noise is their range from the 10th to the 90th percentile over the median",
 		Rows: [][]string{{"model", "steps", "loss spikes", "gradient spikes", "middle", "late",
 			"noise, late", "largest"}}}
 	for _, t := range p.Training {

@@ -79,7 +79,8 @@ func (p *Page) legend(floors []string) []string {
 	}
 	for _, q := range e.Questions() {
 		if q.StandIn() {
-			out = append(out, standInMark+" questions generated in place of a data set: the number says nothing about the set of that name")
+			out = append(out, standInMark+
+				" questions generated in place of a data set: the number says nothing about the set of that name")
 			break
 		}
 	}
@@ -164,7 +165,9 @@ func remarks(e *eval.Evaluation) []string {
 	for _, m := range e.Models {
 		for _, r := range m.Results {
 			if x, ok := r.Metric("unclear"); ok && x.Value > 0 {
-				out = append(out, fmt.Sprintf("%s: %s: the judge's verdict was unclear for %.0f of %d, which \"judge\" leaves out", m.Name, r.Task, x.Value*float64(x.N), x.N))
+				out = append(out,
+					fmt.Sprintf("%s: %s: the judge's verdict was unclear for %.0f of %d, which \"judge\" leaves out",
+						m.Name, r.Task, x.Value*float64(x.N), x.N))
 			}
 		}
 	}
@@ -182,7 +185,8 @@ func unitRemarks(e *eval.Evaluation, q *eval.Result) []string {
 			_, a := sides[i].Metric(q.Question, "loss")
 			_, b := sides[k].Metric(q.Question, "loss")
 			if _, ok := e.Between(q.Question, "loss", sides[i].Name, sides[k].Name); a && b && !ok && q.N > 1 {
-				return []string{q.Task + ": models with different tokenizers cannot be compared by loss per token; compare bits per byte"}
+				return []string{q.Task +
+					": models with different tokenizers cannot be compared by loss per token; compare bits per byte"}
 			}
 		}
 	}

@@ -31,7 +31,8 @@ func table1Section(p *Page) (section, error) {
 	if len(questions) < 2 {
 		return s, nil
 	}
-	g := grid{ID: "table1", left: 1, Note: "accuracy in percent, HellaSwag's per character; the mean is of the tasks that a model has, all seven in the paper", Rows: [][]string{{"model"}}}
+	g := grid{ID: "table1", left: 1, Note: "accuracy in percent, HellaSwag's per character; the mean is of the tasks " +
+		"that a model has, all seven in the paper", Rows: [][]string{{"model"}}}
 	for _, t := range table1Tasks {
 		g.Rows[0] = append(g.Rows[0], t.title)
 	}
@@ -70,7 +71,8 @@ func table1Section(p *Page) (section, error) {
 			g.Rows = append(g.Rows, row)
 		}
 	} else {
-		g.Note += ". The paper's rows are left out: questions are generated, limited, of task files, cut to the context or of fewer than seven sets"
+		g.Note += ". The paper's rows are left out: questions are generated, limited, of task files, cut to the " +
+			"context or of fewer than seven sets"
 	}
 	s.Tables = []grid{g}
 	return s, nil

@@ -6,7 +6,8 @@ import "antiphase/eval"
 func init() { register(20, trainingSection) }
 
 func trainingSection(p *Page) (section, error) {
-	s := section{Title: "While training", Lead: "Points are held-out text, the faint lines the training batches. Nats per token; the first steps lie above the frame."}
+	s := section{Title: "While training", Lead: "Points are held-out text, the faint lines the training batches. " +
+		"Nats per token; the first steps lie above the frame."}
 	var list []series
 	var shownPoints [][][2]float64
 	last := 0

@@ -22,7 +22,8 @@ func init() {
 	}
 	register(60, eval.Task{
 		Name: "geometry", Version: 2, Shots: -1, Inside: true,
-		Doc:      "spectral gap and effective rank of attention maps and token representations, sparsity and negative mass",
+		Doc: "spectral gap and effective rank of attention maps and token representations, sparsity and " +
+			"negative mass",
 		Measures: measures,
 		Settings: append(textSettings(128),
 			eval.Setting{Key: "samples", Default: 4, Rule: eval.AtLeast(1), Doc: "sequences"}),

@@ -43,7 +43,9 @@ var glueSets = []glueSet{
 	{"rte", "RTE: does the text entail it?", []string{"True", "False"},
 		asks("%s\nQuestion: %s True or False?\nAnswer:", "sentence1", "sentence2"), nil,
 		makeEntailed("%s\nQuestion: %s. True or False?\nAnswer:", "True", "False")},
-	{"wic", "WiC: is a word used in the same way?", []string{"no", "yes"}, wicPrompt, nil, makeSame("Sentence 1: %s\nSentence 2: %s\nQuestion: Is the word 'code' used in the same way in the two sentences above?\nAnswer:")},
+	{"wic", "WiC: is a word used in the same way?", []string{"no", "yes"}, wicPrompt, nil, makeSame(
+		"Sentence 1: %s\nSentence 2: %s\nQuestion: Is the word 'code' used in the same way in the two sentences " +
+			"above?\nAnswer:")},
 	{"wsc", "WSC: whom a pronoun means", []string{"no", "yes"}, func(r *glueRow) (string, error) {
 		if err := eval.Missing("text", r.Text, "span1_text", r.Span1, "span2_text", r.Span2); err != nil {
 			return "", err
@@ -97,7 +99,8 @@ func (r *glueRow) label() (int, error) {
 	case bool:
 		return int(truth(v)), nil
 	}
-	return 0, fmt.Errorf("field \"label\" is %v, want the index of the right class; files without labels cannot be scored", r.Label)
+	return 0, fmt.Errorf(
+		"field \"label\" is %v, want the index of the right class; files without labels cannot be scored", r.Label)
 }
 
 func (s *glueSet) read(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
@@ -143,7 +146,9 @@ func asks(format string, fields ...string) func(r *glueRow) (string, error) {
 func wicPrompt(r *glueRow) (string, error) {
 	s := []rune(r.Sentence1)
 	if r.Start1 < 0 || r.End1 > len(s) || r.Start1 >= r.End1 || strings.TrimSpace(r.Sentence2) == "" {
-		return "", fmt.Errorf("fields \"start1\" and \"end1\" are %d and %d, want a word of \"sentence1\", and \"sentence2\" a text", r.Start1, r.End1)
+		return "", fmt.Errorf(
+			"fields \"start1\" and \"end1\" are %d and %d, want a word of \"sentence1\", and \"sentence2\" a text",
+			r.Start1, r.End1)
 	}
 	return "Sentence 1: " + r.Sentence1 + "\nSentence 2: " + r.Sentence2 + "\nQuestion: Is the word '" +
 		string(s[r.Start1:r.End1]) + "' used in the same way in the two sentences above?\nAnswer:", nil
@@ -207,8 +212,9 @@ func makePronoun(g *rand.Rand) mcItem {
 func makeReview(g *rand.Rand) mcItem {
 	gold := g.IntN(2)
 	list := [2][]string{{"dull", "slow", "bad", "boring"}, {"good", "warm", "funny", "fine"}}[gold]
-	return mcItem{contexts: []string{fmt.Sprintf("story %d is %s and %s \nQuestion: Is this sentence positive or negative?\nAnswer:", g.IntN(100), list[g.IntN(4)], list[g.IntN(4)])},
-		endings: []string{"negative", "positive"}, gold: gold}
+	return mcItem{contexts: []string{fmt.Sprintf(
+		"story %d is %s and %s \nQuestion: Is this sentence positive or negative?\nAnswer:",
+		g.IntN(100), list[g.IntN(4)], list[g.IntN(4)])}, endings: []string{"negative", "positive"}, gold: gold}
 }
 
 // makeAnswered asks whether a sentence answers a question about a city.

@@ -229,7 +229,8 @@ func judged(ctx context.Context, judge eval.LM, asked []eval.Generation, out []e
 func judgePrompt(question, right, output string) string {
 	return "You check a model's output against a trusted answer.\n\nTask given to the model:\n" + question +
 		"\n\nTrusted answer:\n" + right + "\n\nThe model's output:\n" + strings.TrimSpace(output) +
-		"\n\nIs the output accurate and free of anything that the trusted answer does not support? Reply with one word, yes or no.\nReply:"
+		"\n\nIs the output accurate and free of anything that the trusted answer does not support? Reply with one " +
+		"word, yes or no.\nReply:"
 }
 
 // makeGrounded is a stand-in: codes hidden in a story, and a question about one.

@@ -25,7 +25,8 @@ func init() {
 			{Key: "ways", Default: []string{"lambda=0", "lambda=0.5", "lambda=2", "second=shuffled:1",
 				"second=averaged", "knockout@H1"},
 				Rule: eval.Parsed(func(text string) error { _, err := layer.ParseIntervention(text); return err }),
-				Doc:  "interventions: lambda=FACTOR, second=shuffled:SEED, second=averaged, knockout, joined by +; @L2 and @H1.3 say where, counted from 1"},
+				Doc: "interventions: lambda=FACTOR, second=shuffled:SEED, second=averaged, knockout, joined by +; " +
+					"@L2 and @H1.3 say where, counted from 1"},
 			{Key: "each", Default: "knockout",
 				Rule: eval.Parsed(func(text string) error { _, err := newEachHead(text, nil); return err }),
 				Doc:  "an intervention applied to each head alone; empty: none"},

@@ -23,7 +23,8 @@ func init() {
 			{Name: "others", Better: eval.Lower, Label: "loss on other tokens"},
 		},
 		Settings: []eval.Setting{
-			{Key: "text", Default: "", Doc: "held-out text, as \"antiphase train\" names sources, or set:FOLDER, the held-out part of a token set; empty: lm/valid of --data, or generated"},
+			{Key: "text", Default: "", Doc: "held-out text, as \"antiphase train\" names sources, or set:FOLDER, the " +
+				"held-out part of a token set; empty: lm/valid of --data, or generated"},
 			{Key: "length", Default: 0, Rule: eval.AtLeast(0),
 				Doc: "tokens of a piece of text, at least, where documents are long enough; 0: the context"},
 			{Key: "pieces", Default: 200, Rule: eval.AtLeast(1),

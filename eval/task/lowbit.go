@@ -16,7 +16,8 @@ import (
 func init() {
 	register(70, eval.Task{
 		Name: "lowbit", Version: 3, Shots: -1, Inside: true,
-		Doc:      "another task, and the divergence from exact, with attention logits, keys or values of 8, 6 and 4 bits",
+		Doc: "another task, and the divergence from exact, with attention logits, keys or values of 8, " +
+			"6 and 4 bits",
 		Measures: []eval.Measure{{Name: "exact", Better: eval.Higher, Label: "score, exact"}},
 		Settings: []eval.Setting{
 			{Key: "task", Default: "hellaswag", Doc: "the task to run"},
@@ -26,7 +27,10 @@ func init() {
 			{Key: "of", Default: []string{"logits", "cache"},
 				Rule: eval.OneOf("logits", "keys", "values", "cache", "both"),
 				Doc:  "what is quantised: logits, keys, values, cache (keys and values) or both (all of them)"},
-			{Key: "per", Default: []string{usualScale}, Rule: eval.OneOf(usualScale, string(layer.PerTensor), string(layer.PerHead), string(layer.PerRow)), Doc: "numbers that share a scale: tensor (all of a layer and sequence), head or row; usual: tensor for logits, row (a head of one token) for keys and values"},
+			{Key: "per", Default: []string{usualScale},
+				Rule: eval.OneOf(usualScale, string(layer.PerTensor), string(layer.PerHead), string(layer.PerRow)),
+				Doc: "numbers that share a scale: tensor (all of a layer and sequence), head or row; usual: tensor " +
+					"for logits, row (a head of one token) for keys and values"},
 			{Key: "samples", Default: 40, Rule: eval.AtLeast(1), Doc: "questions of the task"},
 			{Key: "texts", Default: 4, Rule: eval.AtLeast(0), Doc: "held-out texts for the divergence; 0: none"},
 			{Key: "length", Default: 128, Rule: eval.AtLeast(2), Doc: "tokens of each text"},

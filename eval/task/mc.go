@@ -41,9 +41,11 @@ func init() {
 		norm := eval.Measure{Name: "acc_norm", Better: eval.Higher, Label: "accuracy, per character, %"}
 		t := eval.Task{Name: set.name, Group: "mc", Version: 3, Doc: set.doc,
 			Measures: []eval.Measure{acc, norm},
-			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question but those among them, which is faster; the harness draws new ones each time"}},
-			Beside:   set.single, // the paper's mean is of the other seven
-			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set) }}
+			Settings: []eval.Setting{{Key: "same_shots", Default: false,
+				Doc: "the same examples before every question but those among them, which is faster; the harness " +
+					"draws new ones each time"}},
+			Beside:  set.single, // the paper's mean is of the other seven
+			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set) }}
 		switch {
 		case set.single || set.accOnly:
 			t.Measures = t.Measures[:1]

@@ -50,7 +50,9 @@ func needleSettings(needles, queries, samples int) []eval.Setting {
 		{Key: "digits", Default: 2, Rule: eval.Between(1, 9), Doc: "digits of each number"},
 		{Key: "wording", Default: "own", Rule: eval.OneOf("own", "public"),
 			Doc: "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
-		{Key: "haystack", Default: "", Doc: "text to hide them in: a file or folder; empty: held-out text of --data, or generated prose without it"},
+		{Key: "haystack", Default: "",
+			Doc: "text to hide them in: a file or folder; empty: held-out text of --data, or generated " +
+				"prose without it"},
 	}
 }
 
@@ -244,5 +246,7 @@ func fitNeedle(p *eval.Plan, hay *haystack, length int, depth float64, stream ui
 			break
 		}
 	}
-	return data.Needle{}, eval.BadSetting("lengths: %d tokens have no room for %d needles, a question about %d and text around them", length, opt.Needles, opt.Queries)
+	return data.Needle{}, eval.BadSetting(
+		"lengths: %d tokens have no room for %d needles, a question about %d and text around them",
+		length, opt.Needles, opt.Queries)
 }

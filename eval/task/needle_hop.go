@@ -60,8 +60,9 @@ func numbersOf(digits int) float64 {
 }
 
 // surnames do not occur in generated prose.
-var surnames = strings.Fields(`Alder Brandt Castro Dubois Eriksen Fischer Garcia Hansen Ito Jansen Keller Larsen Moreau Nowak Olsen Petrov Quist
-	Rossi Silva Tanaka Urban Vogel Weber Yilmaz Zhang Amin Bauer Costa Dahl Ekman Farah Gruber Haas Ivanov Jung Kovac Lund Meyer Novak Ortiz`)
+var surnames = strings.Fields(`Alder Brandt Castro Dubois Eriksen Fischer Garcia Hansen Ito Jansen Keller Larsen
+	Moreau Nowak Olsen Petrov Quist Rossi Silva Tanaka Urban Vogel Weber Yilmaz Zhang Amin Bauer Costa Dahl Ekman
+	Farah Gruber Haas Ivanov Jung Kovac Lund Meyer Novak Ortiz`)
 
 func buildHops(p *eval.Plan, g *rand.Rand, hay *haystack, cell, bytes int) hiddenCase {
 	n, hops := p.Int("needles"), p.Ints("hops")[cell]

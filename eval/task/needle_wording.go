@@ -23,8 +23,9 @@ type wording struct {
 var wordings = map[string]*wording{
 	"own": {needle: "The magic code is %s %s.", begin: "The magic code is %s"},
 	"public": {
-		preamble: "The text below hides special magic numbers of cities. Keep them in mind: you will be asked about them.\n",
-		needle:   "The special magic %s number is: %s.", begin: "The special magic %s number is",
+		preamble: "The text below hides special magic numbers of cities. Keep them in mind: you will be asked about " +
+			"them.\n",
+		needle: "The special magic %s number is: %s.", begin: "The special magic %s number is",
 		one: "What is the special magic %s number?", many: "What are the special magic numbers for %s, and %s?",
 	},
 }

@@ -26,7 +26,8 @@ func init() {
 	}
 	register(36, eval.Task{
 		Name: "noise", Version: 2, Shots: -1,
-		Doc:      "another task with typos, lost and swapped words, and passages that distract, contradict or mislead, by dose",
+		Doc: "another task with typos, lost and swapped words, and passages that distract, contradict or " +
+			"mislead, by dose",
 		Measures: measures,
 		Settings: []eval.Setting{
 			{Key: "task", Default: "needle", Doc: "the task to run: any with right answers"},
@@ -191,7 +192,9 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 		room = max(room, more)
 	}
 	if room > p.Context*2/3 {
-		return 0, eval.BadSetting("the largest dose takes about %d tokens of a context of %d; take smaller doses or fewer bytes", room, p.Context)
+		return 0, eval.BadSetting(
+			"the largest dose takes about %d tokens of a context of %d; take smaller doses or fewer bytes",
+			room, p.Context)
 	}
 	return room, nil
 }

@@ -49,7 +49,8 @@ func paperPresets() []Preset {
 		{Name: "table2", Doc: "retrieval of needles at 4K for four pairs of N and R",
 			Parts: []PresetPart{needles("1", "1"), needles("2", "2"), needles("4", "2"), needles("6", "2")}},
 		{Name: "table3", Doc: "attention to the answer and noise by depth", Parts: []PresetPart{attentionPart()}},
-		{Name: "table4", Doc: "contextual hallucination; XSum, CNN/DM and MultiNews are not among the sets, eLife stands for summaries; with --judge as published",
+		{Name: "table4", Doc: "contextual hallucination; XSum, CNN/DM and MultiNews are not among the sets, eLife " +
+			"stands for summaries; with --judge as published",
 			Parts: []PresetPart{{Tasks: "hallucination", Set: map[string]string{"items": "100"}}}},
 		{Name: "table5", Doc: "largest attention logits and hidden states over 400,000 tokens",
 			Parts: []PresetPart{{Tasks: "outliers", Set: map[string]string{"tokens": "400000"},
@@ -82,14 +83,19 @@ func paperPresets() []Preset {
 			Parts: []PresetPart{{Tasks: "lowbit",
 				Set: map[string]string{"task": "hellaswag", "of": "logits", "bits": "8,6,4", "samples": "10042",
 					"texts": "0"}, Fit: whole(map[string]string{"samples": "40"})}}},
-		{Name: "figure9", Doc: "mean accuracy of eight sets of mathematics by training tokens, from the checkpoints of a run", Checkpoints: true,
+		{Name: "figure9",
+			Doc:         "mean accuracy of eight sets of mathematics by training tokens, from the checkpoints of a run",
+			Checkpoints: true,
 			Parts: []PresetPart{{Tasks: "math", Set: map[string]string{"max_tokens": "1024"},
 				Fit: whole(map[string]string{"max_tokens": "64"})}}},
-		{Name: "figure10", Doc: "accuracy on eight sets of mathematics after training on reasoning, up to 16K tokens of it", Parts: []PresetPart{{Tasks: "math", Set: map[string]string{"max_tokens": "16384"},
-			Fit: whole(map[string]string{"max_tokens": "64"})}}},
+		{Name: "figure10",
+			Doc: "accuracy on eight sets of mathematics after training on reasoning, up to 16K tokens of it",
+			Parts: []PresetPart{{Tasks: "math", Set: map[string]string{"max_tokens": "16384"},
+				Fit: whole(map[string]string{"max_tokens": "64"})}}},
 		{Name: "figure11", Doc: "robustness to the order of examples, the other three sets",
 			Parts: []PresetPart{orderPart("icl_order_trec_fine,icl_order_banking77,icl_order_clinc150")}},
-		{Name: "appendix_g", Doc: "gradient norms by kind of parameter, by probe; while training they are in metrics.jsonl, which report draws", Parts: []PresetPart{{Tasks: "gradients"}}},
+		{Name: "appendix_g", Doc: "gradient norms by kind of parameter, by probe; while training they are in " +
+			"metrics.jsonl, which report draws", Parts: []PresetPart{{Tasks: "gradients"}}},
 	}
 }
 
@@ -109,7 +115,8 @@ func pagePresets() []Preset {
 		{Name: "v2_lowbit", Doc: "logits, keys and values of few bits, with the divergence from exact",
 			Parts: []PresetPart{{Tasks: "lowbit",
 				Set: map[string]string{"task": "lm", "with": "pieces=40", "of": "logits,keys,values,both",
-					"per": "tensor,head,row"}, Fit: whole(map[string]string{"bits": "6,4", "with": "pieces=8;length=128"})}}},
+					"per": "tensor,head,row"},
+				Fit: whole(map[string]string{"bits": "6,4", "with": "pieces=8;length=128"})}}},
 		{Name: "v2_stability", Doc: "gradient norm and loss spikes over training",
 			Command: "antiphase report RUN... (from their metrics.jsonl)"},
 		{Name: "v2_ablations", Doc: "ablations of DIFF V2 and the baseline of 1.5 times the heads",

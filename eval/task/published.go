@@ -33,7 +33,8 @@ func AllPublished() []Published {
 		{"Figure 10", "figure10", ""},
 		{"Figure 11", "figure11", ""},
 		{"Appendix G", "appendix_g", ""},
-		{"Slides", "", "they repeat Figures 1 and 3 to 8 and Tables 2 to 5; “38 % fewer parameters” and “36 % fewer tokens” are readings of Figure 3"},
+		{"Slides", "", "they repeat Figures 1 and 3 to 8 and Tables 2 to 5; “38 % fewer parameters” and “36 % fewer " +
+			"tokens” are readings of Figure 3"},
 		{"V2: loss", "v2_loss", ""},
 		{"V2: context RMS", "v2_context", ""},
 		{"V2: gradient norm and spikes", "v2_stability", ""},
@@ -41,7 +42,8 @@ func AllPublished() []Published {
 		{"V2: ablations", "v2_ablations", ""},
 		{"V2: low-precision attention", "v2_lowbit", ""},
 		{"V2: training throughput", "v2_throughput", ""},
-		{"V2: decoding speed", "", "`antiphase bench decode` measures it: it is a property of the machine, not of a model's answers"},
+		{"V2: decoding speed", "",
+			"`antiphase bench decode` measures it: it is a property of the machine, not of a model's answers"},
 		{"V2: 30A3 mixture of experts, block-sparse attention, YOCO prefill", "",
 			"other architectures, which this program does not have"},
 	}

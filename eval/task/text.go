@@ -213,7 +213,8 @@ func plainBytes(p *eval.Plan, tokens int) int {
 // textSettings are those of every task that inspects the model on held-out text.
 func textSettings(length int) []eval.Setting {
 	return []eval.Setting{
-		{Key: "text", Default: "", Doc: "held-out text: a file, a folder or set:FOLDER; empty: lm/valid of --data, or generated documents without it"},
+		{Key: "text", Default: "", Doc: "held-out text: a file, a folder or set:FOLDER; empty: lm/valid of --data, " +
+			"or generated documents without it"},
 		{Key: "length", Default: length, Rule: eval.AtLeast(2).OrZero(), Doc: "tokens of a sequence; 0: the context"},
 	}
 }

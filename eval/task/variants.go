@@ -144,7 +144,8 @@ func (a innerAsk) find(p *eval.Plan) (t *eval.Task, opt eval.Options, m eval.Mea
 	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
 	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == a.name })
 	if at < 0 || all[at].Inside || asksAnother(&all[at]) {
-		return nil, opt, m, eval.BadSetting("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", a.name)
+		return nil, opt, m, eval.BadSetting(
+			"task is %q; want one that \"antiphase eval ls\" lists and that asks questions", a.name)
 	}
 	t = &all[at]
 	opt = p.Options.Within(a.context)

@@ -1,7 +1,8 @@
 // Package safetensors reads and writes the safetensors file format.
 //
 //	8 bytes   N, little-endian
-//	N bytes   JSON object: tensor name → {dtype, shape, data_offsets}, and "__metadata__"; starts with '{', ends padded with spaces
+//	N bytes   JSON object: tensor name → {dtype, shape, data_offsets}, and "__metadata__"; starts with '{', may end
+//	          with spaces
 //	the rest  the tensors' bytes, little-endian, row-major, without overlap, hole or tail
 //
 // [Open] maps the file and checks the whole header before any tensor byte is read; [File.Bytes] is then a view of the

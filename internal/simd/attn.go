@@ -117,7 +117,8 @@ func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, s
 // AttnRows combines some queries with a tile of keys and values: with logits x = q·k of each map, one step of the
 // online softmax,
 //
-//	Top' = max(Top, Scale·x),  p = 2^(Scale·x − Top'),  Sum' = Sum·2^(Top − Top') + Σ p,  Acc' = Acc·2^(Top − Top') + p·v.
+//	Top' = max(Top, Scale·x),  p = 2^(Scale·x − Top'),
+//	Sum' = Sum·2^(Top − Top') + Σ p,  Acc' = Acc·2^(Top − Top') + p·v.
 type AttnRows struct {
 	Maps, Rows, Cols int         // rows of each map
 	Used             int         // those in use; the others' results mean nothing
@@ -308,8 +309,8 @@ func (t *AttnTile) Grad(x *AttnGrad, s *Scratch) {
 		strideDO: 2 * SizeBF16(PanelBF16, x.DV), strideV: 2 * SizeBF16(PanelBF16, x.DV),
 		strideQ: 2 * SizeBF16(PanelBF16, x.D), strideK: 2 * SizeBF16(PanelBF16, x.D),
 		strideLines: 2 * SizeBF16(PanelBF16, x.Cols),
-		strideMix:   2 * SizeBF16(PanelBF16, x.Rows), stridePairs: 2 * x.StridePairs, scale: x.Scale, fetch: &t.fetch.now,
-		q: &x.Q[0][0], lo: &x.Lo[0], hi: &x.Hi[0]}
+		strideMix:   2 * SizeBF16(PanelBF16, x.Rows), stridePairs: 2 * x.StridePairs, scale: x.Scale,
+		fetch: &t.fetch.now, q: &x.Q[0][0], lo: &x.Lo[0], hi: &x.Hi[0]}
 	for m := range x.Maps {
 		a.k[m], a.lse[m], a.delta[m], a.lines[m], a.pairs[m] = &x.K[m][0], &x.LSE[m][0], &x.Delta[m][0], &x.Lines[m][0],
 			&x.Pairs[m][0]

@@ -33,7 +33,8 @@ func (r *run) attributeOf(v any, name string) (any, bool) {
 			return v.macro.attribute(name)
 		}
 	case tuple:
-		if at := slices.Index([]string{"grouper", "list"}, name); at >= 0 && len(v) == 2 && is[list](v[1]) { // of groupby
+		if at := slices.Index([]string{"grouper", "list"}, name); at >= 0 && len(v) == 2 &&
+			is[list](v[1]) { // of groupby
 			return v[at], true
 		}
 	}

@@ -293,7 +293,8 @@ func round(_ *run, v any, p params) any {
 // truncate cuts a text, at a word's end unless asked otherwise.
 func truncate(_ *run, v any, p params) any {
 	a := p.bind("truncate", 0, "length", "killwords", "end", "leeway")
-	n, leeway, end := min(intOf("truncate", a[0], 255), maxValue), min(intOf("truncate", a[3], 5), maxValue), "..." // their sum fits
+	n, leeway, end := min(intOf("truncate", a[0], 255), maxValue), min(intOf("truncate", a[3], 5), maxValue),
+		"..." // their sum fits
 	if a[2] != nil {
 		end = textOf("truncate", a[2])
 	}

@@ -91,7 +91,8 @@ func init() { // join and replace refer to filters, which refer to methods
 }
 
 // otherTextMethods are methods of str that are not supported: they are defined, and a call fails.
-var otherTextMethods = strings.Fields("encode expandtabs format_map isidentifier isprintable istitle maketrans translate")
+var otherTextMethods = strings.Fields(
+	"encode expandtabs format_map isidentifier isprintable istitle maketrans translate")
 
 // isMutating reports whether a name is a method that changes a list or a dict, which a template must not.
 func isMutating(v any, name string) bool {

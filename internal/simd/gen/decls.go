@@ -29,7 +29,8 @@ func declarations() map[string][]byte {
 	}
 	family("bf16", declareBF16)
 	family("int8", func(out *bytes.Buffer, declare declarer) {
-		fmt.Fprintf(out, "\n// bytesAVXVNNI are the int8 products of processors with VPDPBUSD and without AVX-512.\nvar bytesAVXVNNI = %s\n", int8Kernels(avxVNNI))
+		fmt.Fprintf(out, "\n// bytesAVXVNNI are the int8 products of processors with VPDPBUSD and without AVX-512.\n"+
+			"var bytesAVXVNNI = %s\n", int8Kernels(avxVNNI))
 		declareInt8(declare)
 	})
 	family("attn", func(_ *bytes.Buffer, declare declarer) {
@@ -45,8 +46,10 @@ func declarationsARM() []byte {
 	out := bytes.NewBufferString(declsHead)
 	table(out, neon)
 	declareSet(out, neon)
-	fmt.Fprintf(out, "\n// bytesSDOT are the int8 products of processors with SDOT.\nvar bytesSDOT = %s\n", int8Kernels(dotARM))
-	fmt.Fprintf(out, "\n// bytesSMMLA are the int8 products of processors with SMMLA too.\nvar bytesSMMLA = %s\n", int8Kernels(matrixARM))
+	fmt.Fprintf(out, "\n// bytesSDOT are the int8 products of processors with SDOT.\nvar bytesSDOT = %s\n",
+		int8Kernels(dotARM))
+	fmt.Fprintf(out, "\n// bytesSMMLA are the int8 products of processors with SMMLA too.\nvar bytesSMMLA = %s\n",
+		int8Kernels(matrixARM))
 	declare := func(format string, a ...any) { fmt.Fprintf(out, "\n//go:noescape\nfunc "+format+"\n", a...) }
 	for r := 1; r <= fewRows; r++ {
 		declare(fewSignature, fewName(r, 1), neon.tag)
@@ -82,14 +85,18 @@ func declareSet(out *bytes.Buffer, i isa) {
 		}
 	}
 	for r := 1; r <= skinnyRows; r++ {
-		fmt.Fprintf(out, "\n//go:noescape\nfunc skinny%dx%s(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)\n", r, i.tag)
+		fmt.Fprintf(out, "\n//go:noescape\nfunc skinny%dx%s(k int, a *float32, lda int, b *float32, ldb int, c "+
+			"*float32, ldc int, load bool)\n", r, i.tag)
 	}
-	fmt.Fprintf(out, "\n//go:noescape\nfunc transpose%s(dst *float32, stride int, src *float32, ld, rows, k int)\n", i.tag)
-	fmt.Fprintf(out, "\n//go:noescape\nfunc copyPanel%s(dst *float32, stride int, src *float32, ld, width, k int)\n", i.tag)
+	fmt.Fprintf(out, "\n//go:noescape\nfunc transpose%s(dst *float32, stride int, src *float32, ld, rows, k int)\n",
+		i.tag)
+	fmt.Fprintf(out, "\n//go:noescape\nfunc copyPanel%s(dst *float32, stride int, src *float32, ld, width, k int)\n",
+		i.tag)
 }
 
 func table(out *bytes.Buffer, i isa) {
-	fmt.Fprintf(out, "\nvar %s = kernels{\nname: %q,\ngemmKernels: gemmKernels{\nmr: %d, nr: %d,\n", i.file, i.file, i.mr, i.nv*i.lanes)
+	fmt.Fprintf(out, "\nvar %s = kernels{\nname: %q,\ngemmKernels: gemmKernels{\nmr: %d, nr: %d,\n",
+		i.file, i.file, i.mr, i.nv*i.lanes)
 	for _, kind := range i.aKinds() {
 		fmt.Fprintf(out, "%ss: []tile{", kind.name)
 		for _, r := range i.tileRows() {
@@ -101,7 +108,8 @@ func table(out *bytes.Buffer, i isa) {
 	for r := 1; r <= skinnyRows; r++ {
 		fmt.Fprintf(out, "skinny%dx%s,", r, i.tag)
 	}
-	fmt.Fprintf(out, "},\ntranspose: transpose%s, copyPanel: copyPanel%s, lanes: %d, across: %d,\n},\nvectorKernels: vectorKernels{\n", i.tag, i.tag, i.lanes, i.skinnyWidth())
+	fmt.Fprintf(out, "},\ntranspose: transpose%s, copyPanel: copyPanel%s, lanes: %d, across: %d,\n},\nvectorKernels: "+
+		"vectorKernels{\n", i.tag, i.tag, i.lanes, i.skinnyWidth())
 	for n := range vecOps {
 		fmt.Fprintf(out, "%s: %s%s,\n", vecOps[n].name, vecOps[n].name, i.tag)
 	}
@@ -156,7 +164,8 @@ func (o *vecOp) signature() string {
 	var ps []string
 	for _, f := range strings.Split(o.params, ",") {
 		name, kind, _ := strings.Cut(f, ":")
-		t := map[string]string{"": "[]float32", "f": "float32", "h": "[]uint16", "i": "int", "p": "*AdamW", "g": "*SoftmaxBack"}[kind]
+		t := map[string]string{"": "[]float32", "f": "float32", "h": "[]uint16", "i": "int", "p": "*AdamW",
+			"g": "*SoftmaxBack"}[kind]
 		ps = append(ps, name+" "+t)
 	}
 	return strings.TrimSpace(fmt.Sprintf("(%s) %s", strings.Join(ps, ", "), o.result))

@@ -46,7 +46,8 @@ func int8Kernels(i isa) string {
 
 // declareInt8Set declares the kernels of an instruction set.
 func declareInt8Set(declare func(format string, a ...any), i isa) {
-	const few = "%s%s(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)"
+	const few = "%s%s(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, " +
+		"stride int)"
 	if i.tag != matrixARM.tag {
 		declare("topInt8%s(x *float32, steps int) uint32", i.tag)
 		declare("splitInt8%s(dst *int16, x *float32, steps, stride int, inv float32)", i.tag)

@@ -49,7 +49,8 @@ func missingHeader(file string) []byte {
 
 // regNumber is a general register's number in an encoding.
 func regNumber(name string) byte {
-	n := slices.Index([]string{"AX", "CX", "DX", "BX", "SP", "BP", "SI", "DI", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15"}, name)
+	n := slices.Index([]string{"AX", "CX", "DX", "BX", "SP", "BP", "SI", "DI", "R8", "R9", "R10", "R11", "R12", "R13",
+		"R14", "R15"}, name)
 	if n < 0 {
 		panic("gen: no register " + name)
 	}
@@ -87,7 +88,8 @@ func storeTile(t, base, stride *reg, disp int) macro {
 }
 
 func zeroTile(t *reg) macro {
-	return raw(fmt.Sprintf("TILEZERO_T%d", t.num()), append(vex(0, 0, 0, 3), 0x49, 0xC0|byte(t.num())<<3), fmt.Sprintf("tilezero tmm%d", t.num()))
+	return raw(fmt.Sprintf("TILEZERO_T%d", t.num()), append(vex(0, 0, 0, 3), 0x49, 0xC0|byte(t.num())<<3),
+		fmt.Sprintf("tilezero tmm%d", t.num()))
 }
 
 // multiplyTiles: c += x·y of bfloat16 pairs; multiplyBytes of unsigned bytes with signed ones, multiplySigned of signed
@@ -130,7 +132,8 @@ func narrowPair(dst, high, low int) macro {
 
 // narrowOne rounds Z[src] to 16 bfloat16 in Y[dst].
 func narrowOne(dst, src int) macro {
-	return raw(fmt.Sprintf("VCVTNEPS2BF16_Z%d_Y%d", src, dst), evex(2, 0x72, dst, 0, src), fmt.Sprintf("vcvtneps2bf16 ymm%d, zmm%d", dst, src))
+	return raw(fmt.Sprintf("VCVTNEPS2BF16_Z%d_Y%d", src, dst), evex(2, 0x72, dst, 0, src),
+		fmt.Sprintf("vcvtneps2bf16 ymm%d, zmm%d", dst, src))
 }
 
 // dotPairs: Z[dst] += pairs of bfloat16 of Z[x]·Z[y].
