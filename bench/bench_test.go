@@ -300,7 +300,8 @@ func TestDecodeRows(t *testing.T) {
 		}
 		for _, row := range rows[1:] { // bytes of a step, and sequences in it
 			bytes := row.Shape["step_bytes"].(float64)
-			if got := row.Rate * 1e9 / row.Value * float64(row.Shape["batch"].(int)); !(math.Abs(got-bytes) <= 1e-6*bytes) {
+			if got := row.Rate * 1e9 / row.Value *
+				float64(row.Shape["batch"].(int)); !(math.Abs(got-bytes) <= 1e-6*bytes) {
 				t.Errorf("%s: %g bytes of a step, want %g", row.Name, got, bytes)
 			}
 		}

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"antiphase/device"
-	"antiphase/layer"
-	"antiphase/model"
-	"antiphase/recipe"
 	"antiphase/tensor"
 )
 
@@ -39,19 +35,22 @@ func TestMeasureAndFill(t *testing.T) {
 	}
 	var r Row
 	r.fill(s, c, top, 8e9, func(sec float64) float64 { return 12 / sec })
-	near(t, map[string][2]float64{"median": {r.Value, 6}, "low": {r.Low, 4.5}, "high": {r.High, 9}, "rate": {r.Rate, 4}, "ceiling": {r.CeilingRate, 10},
-		"share": {r.Share, 0.4}}) // 4/10, 8/40 and 2/5
+	near(t, map[string][2]float64{"median": {r.Value, 6}, "low": {r.Low, 4.5}, "high": {r.High, 9}, "rate": {r.Rate, 4},
+		"ceiling": {r.CeilingRate, 10},
+		"share":   {r.Share, 0.4}}) // 4/10, 8/40 and 2/5
 	if r.Reps != 3 || r.Warmup != 2 || r.RateUnit != UnitBytes || r.Ceiling != "top" {
 		t.Errorf("%+v", r)
 	}
 	r.fill(s, c, &Ceiling{Unit: UnitFLOPs}, 8e12, milliseconds)
 	near(t, map[string][2]float64{"TFLOP/s": {r.Rate, 4}, "ms": {r.Value, 2000}, "share": {r.Share, 0.4}})
 	broken := errors.New("broken")
-	if _, err := c.measure(context.Background(), func() (float64, error) { return 0, broken }, top); !errors.Is(err, broken) {
+	if _, err := c.measure(context.Background(), func() (float64, error) { return 0, broken },
+		top); !errors.Is(err, broken) {
 		t.Errorf("a failing repetition: %v", err)
 	}
 	if _, err := c.measure(context.Background(), func() (float64, error) { return 1, nil },
-		&Ceiling{Name: "top", Run: func() (float64, error) { return 0, broken }}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "ceiling top") {
+		&Ceiling{Name: "top", Run: func() (float64, error) { return 0, broken }}); !errors.Is(err, broken) ||
+		!strings.Contains(err.Error(), "ceiling top") {
 		t.Errorf("a failing ceiling: %v", err)
 	}
 	d := &Config{}
@@ -99,7 +98,8 @@ func TestOpsByHand(t *testing.T) {
 	d.ms = 300
 	o.op(opKey{name: "Odd"}, 6, func() {}, x, tensor.Tensor{})
 	got := o.Times(2)
-	want := []OpTime{{"Odd", "", 0.5, 0.15, 3, 48}, {"MatMul y=x·Wᵀ", "3×8×8", 1, 0.1, 2 * 3 * 8 * 8, 96 + 96 + 256}, {"Zero", "", 0.5, 0.05, 0, 128}}
+	want := []OpTime{{"Odd", "", 0.5, 0.15, 3, 48}, {"MatMul y=x·Wᵀ", "3×8×8", 1, 0.1, 2 * 3 * 8 * 8, 96 + 96 + 256},
+		{"Zero", "", 0.5, 0.05, 0, 128}}
 	if len(got) != 3 {
 		t.Fatalf("%+v", got)
 	}
@@ -122,7 +122,8 @@ func TestOpsByHand(t *testing.T) {
 	if m := count(d).memory(); m != 1000 {
 		t.Errorf("scratch memory of %d bytes", m)
 	}
-	for op, name := range map[device.MatMul]string{{}: "MatMul dx=dy·W", {Accumulate: true}: "MatMul dx+=dy·W", {TransB: true}: "MatMul y=x·Wᵀ",
+	for op, name := range map[device.MatMul]string{{}: "MatMul dx=dy·W", {Accumulate: true}: "MatMul dx+=dy·W",
+		{TransB: true}: "MatMul y=x·Wᵀ",
 		{TransA: true}: "MatMul dW=dyᵀ·x", {TransA: true, Accumulate: true}: "MatMul dW+=dyᵀ·x"} {
 		if got := productName(op); got != name {
 			t.Errorf("%+v is called %q", op, got)
@@ -134,140 +135,23 @@ func TestOpsByHand(t *testing.T) {
 func TestProductsOfEveryForm(t *testing.T) {
 	c := open(t)
 	o := NewOps(c.Device)
-	a, b, y := device.Empty(c.Device, tensor.F32, 5, 3), device.Empty(c.Device, tensor.F32, 5, 7), device.Empty(c.Device, tensor.F32, 3, 7)
+	a, b, y := device.Empty(c.Device, tensor.F32, 5, 3), device.Empty(c.Device, tensor.F32, 5, 7),
+		device.Empty(c.Device, tensor.F32, 3, 7)
 	defer release(c.Device, a, b, y)
 	o.MatMul(y, a, b, device.MatMul{TransA: true})
 	if got := o.Times(1)[0]; got.Shape != "3×7×5" || got.FLOPs != 2*3*7*5 {
 		t.Errorf("%+v", got)
 	}
 	s := &device.AttnShape{B: 2, T: 4, Heads: 3, D: 5, DV: 7}
-	near(t, map[string][2]float64{"cells": {cells(s), 2 * 3 * 10}, "one map": {attnForward(s, 1), 2 * 60 * 12}, "two maps": {attnForward(s, 2), 2 * 60 * 24},
-		"backward": {attnBackward(s, 1), 2 * 60 * (15 + 14)}, "backward of two": {attnBackward(s, 2), 2 * 60 * (30 + 14)}})
-}
-
-// A geometry is the named size with the fields that were given; the step of training is one micro-batch unless a batch
-// is named.
-func TestGeometryOverrides(t *testing.T) {
-	named, err := recipe.Named("tiny", "diff")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Geometry{Size: "tiny", Arch: "diff", Head: 32, Vocab: 300, Layers: 5, Context: 77}.config()
-	if err != nil || r.Model.HeadDim != 32 || r.Model.Heads != 128/(32*2) || r.Model.KVHeads != r.Model.Heads || r.Model.Vocab != 300 || r.Model.Layers != 5 ||
-		r.Model.Context != 77 || r.Tokenizer.Vocab != 300 || r.Model.Dim != named.Model.Dim {
-		t.Errorf("%+v (%v)", r.Model, err)
-	}
-	if r, err := (Geometry{Size: "tiny", Arch: "diff"}).config(); err != nil || r.Model != named.Model || r.Tokenizer.Vocab != named.Tokenizer.Vocab {
-		t.Errorf("without changes: %+v (%v)", r.Model, err)
-	}
-	for _, x := range []struct {
-		o                          TrainOptions
-		seq, batch, micro, context int
-	}{
-		{TrainOptions{}, named.Train.SeqLen, named.Train.MicroBatch, named.Train.MicroBatch, named.Model.Context},
-		{TrainOptions{Batch: 6}, named.Train.SeqLen, 6, 6, named.Model.Context},
-		{TrainOptions{Batch: 6, Micro: 2}, named.Train.SeqLen, 6, 2, named.Model.Context},
-		{TrainOptions{Seq: 400, Batch: 1}, 400, 1, 1, 400},
-		{TrainOptions{Seq: 40, Batch: 1}, 40, 1, 1, 40},
-		{TrainOptions{Seq: 40, Batch: 1, Geometry: Geometry{Context: 50}}, 40, 1, 1, 50},
-	} {
-		x.o.Size, x.o.Arch = "tiny", "diff"
-		r, err := x.o.recipe()
-		if err != nil || r.Train.SeqLen != x.seq || r.Train.Batch != x.batch || r.Train.MicroBatch != x.micro || r.Model.Context != x.context {
-			t.Errorf("%+v: %+v, context %d (%v)", x.o, r.Train, r.Model.Context, err)
-		}
-	}
-	o := TrainOptions{Geometry: Geometry{Size: "tiny", Arch: "diff"}, Recompute: layer.RecomputeBlocks}
-	if r, err := o.recipe(); err != nil || r.Train.Recompute != layer.RecomputeBlocks {
-		t.Errorf("recompute %q (%v)", r.Train.Recompute, err)
-	}
-	o.Batch, o.Micro = 6, 4
-	if o.Check() == nil {
-		t.Error("a batch of 6 in micro-batches of 4 is taken")
-	}
-}
-
-// A forward pass is of one micro-batch and of the formula's forward FLOPs; its row says so.
-func TestForwardRow(t *testing.T) {
-	c := quick(t)
-	o := TrainOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}, Batch: 4, Micro: 2, Forward: true, Recompute: layer.RecomputeBlocks}
-	row, err := c.Train(context.Background(), o)
-	if err != nil || row.Name != "nano diff T=32 batch 4, recompute blocks, forward" || row.Shape["recompute"] != layer.RecomputeBlocks || row.Memory != 0 {
-		t.Fatalf("%+v (%v)", row, err)
-	}
-	r, err := o.recipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward, whole := r.Model.FLOPs(32)
-	// FLOPs of a token.
-	if per := row.Rate * 1e12 / row.Value; !(math.Abs(per-forward) <= 1e-9*forward) || forward >= whole {
-		t.Errorf("%g FLOPs of a token, want %g", per, forward)
-	}
-}
-
-// What decoding reads: all matrices, the embedding only if it is the classifier as well, and the cache of every
-// position.
-func TestStepBytes(t *testing.T) {
-	c := quick(t)
-	r, err := recipe.Nano("diff")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := r.Model
-	embedding, all := m.Vocab*m.Dim, model.Table(m).Count()
-	m.TieEmbed = false
-	apart := c.stepBytes(m, 0)
-	if n := model.Table(m).Count(); apart != 4*float64(n-embedding) {
-		t.Errorf("%g bytes of %d weights, of which %d are the embedding's", apart, n, embedding)
-	}
-	m.TieEmbed = true
-	if got, n := c.stepBytes(m, 0), model.Table(m).Count(); got != 4*float64(n) || all == 0 {
-		t.Errorf("%g bytes of %d weights where the embedding is the classifier", got, n)
-	}
-	// Two keys, and values twice as wide.
-	if got := c.stepBytes(m, 3) - c.stepBytes(m, 0); got != 3*float64(m.Layers*m.KVHeads*m.HeadDim*(2+2)*4) {
-		t.Errorf("%g bytes of three positions", got)
-	}
-	c.WeightBytes = 1
-	if got := c.stepBytes(m, 0); got != float64(model.Table(m).Count()) {
-		t.Errorf("%g bytes of weights of one byte", got)
-	}
-	if c.weightBytes() != 1 {
-		t.Error("bytes of a weight")
-	}
-}
-
-// An attention layer must fill its width with values, and have a sequence.
-func TestAttentionOptions(t *testing.T) {
-	good := AttentionOptions{Arch: "diff", Dim: 64, Head: 16, Seq: 32, Tokens: 64}
-	for want, change := range map[string]func(*AttentionOptions){
-		"": func(*AttentionOptions) {}, "there are [": func(o *AttentionOptions) { o.Arch = "x" }, "head: values of 2 × 24": func(o *AttentionOptions) { o.Head = 24 },
-		"head: values of 2 × 0": func(o *AttentionOptions) { o.Head = 0 }, "dim = 0": func(o *AttentionOptions) { o.Dim = 0 },
-		"dim: is 16777248": func(o *AttentionOptions) { o.Dim = most + 32 }, "dim: is -64": func(o *AttentionOptions) { o.Dim = -64 },
-		"head: is 4611686018427387904": func(o *AttentionOptions) { o.Head = 1 << 62 }, "head: is -16": func(o *AttentionOptions) { o.Head = -16 },
-		"seq: is -8": func(o *AttentionOptions) { o.Seq = -8 },
-		"seq: is 0":  func(o *AttentionOptions) { o.Seq = 0 }, "at most tokens = 31": func(o *AttentionOptions) { o.Tokens = 31 },
-	} {
-		o := good
-		change(&o)
-		if err := o.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", o, err, want)
-		}
-	}
-	one := good
-	if one.Tokens = 32; one.Check() != nil {
-		t.Errorf("one sequence: %v", one.Check())
-	}
-	c, err := good.config()
-	if err != nil || c.Heads != 2 || c.Groups != 2 || c.HeadDim != 16 {
-		t.Errorf("%+v (%v)", c, err)
-	}
+	near(t, map[string][2]float64{"cells": {cells(s), 2 * 3 * 10}, "one map": {attnForward(s, 1), 2 * 60 * 12},
+		"two maps": {attnForward(s, 2), 2 * 60 * 24}, "backward": {attnBackward(s, 1), 2 * 60 * (15 + 14)},
+		"backward of two": {attnBackward(s, 2), 2 * 60 * (30 + 14)}})
 }
 
 // Numbers of a table: three digits, or all before the point.
 func TestNumbers(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 12345.6: "12346", 100: "100", 99.94: "99.9", 10: "10.0", 9.994: "9.99", 1: "1.00", 0.12345: "0.123", 0.0001234: "0.000123"} {
+	for x, want := range map[float64]string{0: "0", 12345.6: "12346", 100: "100", 99.94: "99.9", 10: "10.0",
+		9.994: "9.99", 1: "1.00", 0.12345: "0.123", 0.0001234: "0.000123"} {
 		if got := number(x); got != want {
 			t.Errorf("%g: %q, want %q", x, got, want)
 		}
@@ -291,7 +175,8 @@ func TestNumbers(t *testing.T) {
 func TestPrintedOps(t *testing.T) {
 	var b bytes.Buffer
 	rows := []Row{{Name: "a", Value: 1, Low: 0.5, High: 2, Unit: "ms", Reps: 7, Warmup: 3, Ceiling: "top",
-		Ops: []OpTime{{Op: "MatMul", Shape: "1×2×3", Calls: 2, Seconds: 0.003, FLOPs: 3e9, Bytes: 6e6}, {Op: "Add", Calls: 1, Seconds: 0.001, Bytes: 1e6}}}}
+		Ops: []OpTime{{Op: "MatMul", Shape: "1×2×3", Calls: 2, Seconds: 0.003, FLOPs: 3e9, Bytes: 6e6},
+			{Op: "Add", Calls: 1, Seconds: 0.001, Bytes: 1e6}}}}
 	if err := Print(&b, rows); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +184,8 @@ func TestPrintedOps(t *testing.T) {
 	for _, line := range strings.Split(b.String(), "\n") {
 		got[strings.Join(strings.Fields(line), " ")] = true
 	}
-	for _, want := range []string{"ceiling: top; 7 repetitions after 3 to warm up", "ops of a", "MatMul 1×2×3 2 3.000 75.0% 1.00 2.00", "Add 1 1.000 25.0% 1.00",
+	for _, want := range []string{"ceiling: top; 7 repetitions after 3 to warm up", "ops of a",
+		"MatMul 1×2×3 2 3.000 75.0% 1.00 2.00", "Add 1 1.000 25.0% 1.00",
 		"all ops 4.000 100% 0.75", "a 1.00 ms 0.5 … 2.00 0 0 0.0%"} {
 		if !got[want] {
 			t.Errorf("no line %q in\n%s", want, b.String())
@@ -342,12 +228,15 @@ func TestPassRate(t *testing.T) {
 	}{
 		{[][]time.Duration{at(1), at(1, 2), at(1, 2, 3)}, 12, 2, ""}, {[][]time.Duration{at(1, 2), nil}, 4, 1, ""},
 		{[][]time.Duration{at(1, 2)}, 5, 0, "5 tokens came in 2 events"},
-		{[][]time.Duration{at(1), at(2)}, 4, 0, "4 tokens came in 2 events"}, {[][]time.Duration{at(1)}, 1, 0, "1 tokens came in 1 events"},
+		{[][]time.Duration{at(1), at(2)}, 4, 0, "4 tokens came in 2 events"},
+		{[][]time.Duration{at(1)}, 1, 0, "1 tokens came in 1 events"},
 	} {
 		p := &pass{at: x.at, tokens: x.tokens}
 		err := p.check()
-		if (err == nil) != (x.fault == "") || err == nil && len(p.at) != x.left || err != nil && !strings.HasPrefix(err.Error(), x.fault) {
-			t.Errorf("%v of %d tokens: %d sequences are left, %v; want %d, %q", x.at, x.tokens, len(p.at), err, x.left, x.fault)
+		if (err == nil) != (x.fault == "") || err == nil && len(p.at) != x.left ||
+			err != nil && !strings.HasPrefix(err.Error(), x.fault) {
+			t.Errorf("%v of %d tokens: %d sequences are left, %v; want %d, %q", x.at, x.tokens, len(p.at), err,
+				x.left, x.fault)
 		}
 	}
 }
@@ -376,25 +265,9 @@ func TestStepsOfOps(t *testing.T) {
 		}
 		for _, o := range list {
 			if o.Op == "AdamW" && (o.Calls*float64(want) != float64(calls) || o.Bytes <= 0) {
-				t.Errorf("%d repetitions: %g calls of the optimiser in a step, %d in %d steps", reps, o.Calls, calls, want)
+				t.Errorf("%d repetitions: %g calls of the optimiser in a step, %d in %d steps",
+					reps, o.Calls, calls, want)
 			}
-		}
-	}
-}
-
-// Rows and tokens of products are within their bounds, up to the last.
-func TestGemmOptions(t *testing.T) {
-	for _, x := range []struct {
-		o    GemmOptions
-		says string
-	}{
-		{GemmOptions{Rows: []int{1, most}, Tokens: most}, ""}, {GemmOptions{}, ""},
-		{GemmOptions{Rows: []int{1, 0}}, fmt.Sprintf("rows: has 0, each must be between 1 and %d", most)},
-		{GemmOptions{Rows: []int{most + 1}}, fmt.Sprintf("rows: has %d, each must be between 1 and %d", most+1, most)},
-		{GemmOptions{Tokens: -1}, "tokens: is -1"}, {GemmOptions{Tokens: most + 1}, fmt.Sprintf("tokens: is %d", most+1)},
-	} {
-		if err := x.o.Check(); (err == nil) != (x.says == "") || err != nil && !strings.HasPrefix(err.Error(), x.says) {
-			t.Errorf("%+v: %v, want %q", x.o, err, x.says)
 		}
 	}
 }

@@ -153,7 +153,9 @@ func TestServeFailures(t *testing.T) {
 		}
 	}
 	var s shot
-	err := s.read(strings.NewReader("data: {\"choices\":[{\"text\":\"a\"}]}\ndata: {\"choices\":[{\"text\":\"\"}]}\ndata: {\"choices\":[{\"text\":\"b\"}],\"usage\":{\"completion_tokens\":1}}\ndata: [DONE]\n"), time.Now().Add(-time.Second))
+	err := s.read(strings.NewReader("data: {\"choices\":[{\"text\":\"a\"}]}\ndata: {\"choices\":[{\"text\":\"\"}]}\n"+
+		"data: {\"choices\":[{\"text\":\"b\"}],\"usage\":{\"completion_tokens\":1}}\ndata: [DONE]\n"),
+		time.Now().Add(-time.Second))
 	if err != nil || s.tokens != 2 || len(s.gaps) != 1 || s.first < time.Second {
 		t.Errorf("two texts of one token as counted: %+v (%v)", s, err)
 	}
@@ -290,7 +292,9 @@ func TestServed(t *testing.T) {
 			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
 			w.(http.Flusher).Flush()
 		}
-		fmt.Fprintf(w, "data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"usage\":{\"completion_tokens\":%d}}\n\n", 4+wrong)
+		fmt.Fprintf(w,
+			"data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"usage\":{\"completion_tokens\":%d}}\n\n",
+			4+wrong)
 		if wrong < 2 {
 			fmt.Fprint(w, "data: [DONE]\n\n")
 		}

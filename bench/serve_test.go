@@ -73,7 +73,8 @@ func TestServeClosedLoop(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 		open.Add(-1)
-		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"ab\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\ndata: [DONE]\n\n")
+		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"ab\"}]}\n\ndata: "+
+			"{\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\ndata: [DONE]\n\n")
 	}))
 	defer s.Close()
 	one, err := ParseLengths("4")
@@ -126,7 +127,8 @@ func TestSummaryByHand(t *testing.T) {
 		"offered":  {r.Rate, 2}, // four gaps in two seconds
 		"answered": {r.RPS, 0.75}, "tokens": {r.Tokens, 1}, "goodput": {r.Goodput, 0.5}, "deadline": {r.Deadline, 0.5},
 		"seconds": {r.Seconds, 4},
-		"ttft":    {r.TTFT.Mean, 0.15}, "tpot": {r.TPOT.Mean, 0.2}, "itl": {r.ITL.Mean, 0.2}, "e2e": {r.E2E.Mean, 1.6 / 3},
+
+		"ttft": {r.TTFT.Mean, 0.15}, "tpot": {r.TPOT.Mean, 0.2}, "itl": {r.ITL.Mean, 0.2}, "e2e": {r.E2E.Mean, 1.6 / 3},
 		"refusal": {r.Reject.Mean, 0.004},
 		"median":  {r.E2E.P50, 0.5}, "slowest": {r.E2E.P99, 0.9},
 	})

@@ -17,7 +17,8 @@ import (
 // A full disk is told with its numbers in their places, and without those that are not known.
 func TestSpaceErrorSays(t *testing.T) {
 	e := &SpaceError{Path: "dir", Need: 500, Free: 40, Err: errors.New("write a: full")}
-	if got, want := e.Error(), "no space left in dir: a checkpoint needs 500 bytes, 40 are free: write a: full"; got != want {
+	if got, want := e.Error(),
+		"no space left in dir: a checkpoint needs 500 bytes, 40 are free: write a: full"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if e.Free = 0; !strings.Contains(e.Error(), ", 0 are free") {
@@ -30,7 +31,8 @@ func TestSpaceErrorSays(t *testing.T) {
 	mem := vfstest.NewMem()
 	s := open(t, mem, Options{})
 	mem.Cap = 100
-	if got, want := fmt.Sprint(s.CheckSpace(3, 50)), fmt.Sprintf("checkpoint: no space left in %s: 3 checkpoints of 50 bytes are to be written, 100 bytes are free, room for 2 of them", s.Dir()); got != want {
+	if got, want := fmt.Sprint(s.CheckSpace(3, 50)), fmt.Sprintf("checkpoint: no space left in %s: 3 checkpoints of "+
+		"50 bytes are to be written, 100 bytes are free, room for 2 of them", s.Dir()); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if err := s.CheckSpace(1, 0); err != nil {

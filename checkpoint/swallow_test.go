@@ -207,7 +207,9 @@ func TestKindsOfContents(t *testing.T) {
 	d, err := s.Begin(9)
 	must(t, err)
 	for _, name := range []string{"../x", manifestName, "Manifest.JSON", ""} {
-		if _, err := d.Write([]File{bytesFile(name, nil)}); err == nil || err.Error() != fmt.Sprintf("checkpoint: save step 9: file name %q is taken, or is not made of letters, digits, '.', '_' and '-'", name) {
+		if _, err := d.Write([]File{bytesFile(name, nil)}); err == nil || err.Error() != fmt.Sprintf(
+			"checkpoint: save step 9: file name %q is taken, or is not made of letters, digits, '.', '_' and '-'",
+			name) {
 			t.Error(err)
 		}
 	}

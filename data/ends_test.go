@@ -129,8 +129,10 @@ func TestListsInMessages(t *testing.T) {
 	for spec, want := range map[string]string{
 		csv: fmt.Sprintf("data: source %q: unknown kind of file; want one that ends with %s",
 			csv, kinds),
-		filepath.Join(dir, "*.c*"): fmt.Sprintf("data: source %q: glob %s matches no file that ends with %s (it matches 1 other names)", filepath.Join(dir, "*.c*"), filepath.Join(dir, "*.c*"), kinds),
-		table:                      fmt.Sprintf(`data: %s: no string column "text"; its columns are id, body.words, body.count`, table),
+		filepath.Join(dir, "*.c*"): fmt.Sprintf(
+			"data: source %q: glob %s matches no file that ends with %s (it matches 1 other names)",
+			filepath.Join(dir, "*.c*"), filepath.Join(dir, "*.c*"), kinds),
+		table: fmt.Sprintf(`data: %s: no string column "text"; its columns are id, body.words, body.count`, table),
 	} {
 		if _, err := Open(spec); err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)

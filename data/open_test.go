@@ -74,7 +74,8 @@ func TestFormats(t *testing.T) {
 	want := []string{"first\nline two", "zweites Dokument: äöü", "3rd \"quoted\""}
 	jsonl := []byte(`{"text": "first\nline two", "id": 1}` + "\n\n" + `{"text": "zweites Dokument: \u00e4ö\u00fc"}` +
 		"\r\n" + `{"meta": {}, "text": "3rd \"quoted\""}`)
-	text := []byte("\ufefffirst\nline two\n<|endoftext|>\nzweites Dokument: äöü<|endoftext|>\n\n<|endoftext|>3rd \"quoted\"\n")
+	text := []byte(
+		"\ufefffirst\nline two\n<|endoftext|>\nzweites Dokument: äöü<|endoftext|>\n\n<|endoftext|>3rd \"quoted\"\n")
 	table := parquetOf(t, []row{{1, want[0]}, {2, want[1]}, {3, want[2]}})
 	type optional struct {
 		Text *string `parquet:"text,optional"`

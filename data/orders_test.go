@@ -129,8 +129,9 @@ func TestPieces(t *testing.T) {
 		"three bytes":         {"a" + strings.Repeat("日", textChunk), ""},
 		"four bytes":          {strings.Repeat("𝄞", textChunk), ""},
 		"four bytes, one off": {"a" + strings.Repeat("𝄞", textChunk), ""},
-		"two off":             {"aa" + strings.Repeat("𝄞", textChunk), ""},
-		"three off":           {"aaa" + strings.Repeat("𝄞", textChunk), ""}, "spaces": {strings.Repeat("word ", textChunk), " "},
+
+		"two off":   {"aa" + strings.Repeat("𝄞", textChunk), ""},
+		"three off": {"aaa" + strings.Repeat("𝄞", textChunk), ""}, "spaces": {strings.Repeat("word ", textChunk), " "},
 		"lines":          {strings.Repeat("some words\n", textChunk/3), "\n"},
 		"paragraphs":     {strings.Repeat(strings.Repeat("some words\n", 900)+"\n", 40), "\n"},
 		"an early space": {"x " + strings.Repeat("a", 2*textChunk), ""},

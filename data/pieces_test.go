@@ -317,9 +317,12 @@ func TestSyntheticOptions(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		"mix=kv":                        "synthetic:seed=1,docs=1000,len=1024,mix=kv:1,needles=4,queries=2,asks=4,digits=2",
-		"":                              "synthetic:seed=1,docs=1000,len=1024,mix=prose:3+facts:1+needle:3+kv:1+shots:1+arith:1,needles=4,queries=2,asks=4,digits=2",
-		"seed=0,mix=kv:1000000+prose:2": "synthetic:seed=0,docs=1000,len=1024,mix=prose:2+kv:1000000,needles=4,queries=2,asks=4,digits=2",
+		"mix=kv": "synthetic:seed=1,docs=1000,len=1024,mix=kv:1,needles=4,queries=2,asks=4,digits=2",
+		"": "synthetic:seed=1,docs=1000,len=1024,mix=prose:3+facts:1+needle:3+kv:1+shots:1+arith:1,needles=4," +
+			"queries=2,asks=4,digits=2",
+
+		"seed=0,mix=kv:1000000+prose:2": "synthetic:seed=0,docs=1000,len=1024,mix=prose:2+kv:1000000,needles=4," +
+			"queries=2,asks=4,digits=2",
 	} {
 		s, err := parseSynthetic(spec)
 		if err != nil || s.Name() != want {

@@ -14,7 +14,8 @@ import (
 
 // Documents that are not UTF-8 or are empty are left out and counted, in every format.
 func TestUnusableDocumentsAreCounted(t *testing.T) {
-	lines := []byte("{\"text\":\"one\"}\n{\"text\":\"caf\xe9\"}\n{\"text\":\" \\n\"}\n{\"text\":\"zwei äöü\"}\n{\"text\":\"\"}\n")
+	lines := []byte(
+		"{\"text\":\"one\"}\n{\"text\":\"caf\xe9\"}\n{\"text\":\" \\n\"}\n{\"text\":\"zwei äöü\"}\n{\"text\":\"\"}\n")
 	text := []byte("one<|endoftext|>caf\xe9<|endoftext|> <|endoftext|>zwei äöü<|endoftext|><|endoftext|>\n")
 	table := parquetOf(t, []row{{1, "one"}, {2, "caf\xe9"}, {3, " \n"}, {4, "zwei äöü"}, {5, ""}})
 	dir := t.TempDir()

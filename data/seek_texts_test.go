@@ -21,7 +21,9 @@ func TestSeekTexts(t *testing.T) {
 		change func(p *Position)
 		want   string
 	}{
-		{stream, func(p *Position) { p.Dataset = "0123456789abcdef" }, fmt.Sprintf(`position belongs to data set "0123456789ab", this one is %.12q: build the set from the same sources and tokenizer`, s.Manifest.Hash)},
+		{stream, func(p *Position) { p.Dataset = "0123456789abcdef" }, fmt.Sprintf(
+			`position belongs to data set "0123456789ab", this one is %.12q: build the set from the same sources and tokenizer`,
+			s.Manifest.Hash)},
 		{stream, func(p *Position) { p.Split = Valid }, `position belongs to split "valid", this loader reads "train"`},
 		{random, func(p *Position) { p.Seed = 4 }, "position was taken with seed 4, this loader has seed 3"},
 		{stream, func(p *Position) { p.Order = OrderRandom },
@@ -40,7 +42,8 @@ func TestSeekTexts(t *testing.T) {
 			`position was taken in "sorted" order, this loader takes rows in random order`},
 		{random, func(p *Position) { p.T = 9 },
 			"position counts rows of 9 tokens, this loader has rows of 8: keep train.seq_len=9"},
-		{random, func(p *Position) { p.Mixture = []Share{{2, 0}, {1, 3}} }, "position belongs to a mixture of weights 2, 1 (at most 3 epochs), this one is of all sources together, without weights"},
+		{random, func(p *Position) { p.Mixture = []Share{{2, 0}, {1, 3}} }, "position belongs to a mixture of " +
+			"weights 2, 1 (at most 3 epochs), this one is of all sources together, without weights"},
 		{random, func(p *Position) { p.Rows = []uint64{1, 2} },
 			"position counts the rows of 2 sources, this mixture has 1"},
 		{random, func(p *Position) { p.Rows = []uint64{1 << 60} },
@@ -85,7 +88,9 @@ func TestSharesBounds(t *testing.T) {
 		{Share{1, math.Inf(1)}, false},
 	} {
 		err := checkShares([]Share{{1, 1}, c.s})
-		want := fmt.Sprintf("a share of weight %g and %g epochs: want a positive weight, and a positive number of epochs or none", c.s.Weight, c.s.Epochs)
+		want := fmt.Sprintf(
+			"a share of weight %g and %g epochs: want a positive weight, and a positive number of epochs or none",
+			c.s.Weight, c.s.Epochs)
 		if (err == nil) != c.good || err != nil && err.Error() != want {
 			t.Errorf("%+v: %v", c.s, err)
 		}
@@ -127,8 +132,9 @@ func TestOverlapsByPath(t *testing.T) {
 			[]string{"sources a and b both read b/link.txt" + advice,
 				"sources a and a/y.txt both read a/y.txt" + advice}},
 		{[]string{"synthetic:mix=kv", "a", "synthetic:mix=kv+arith", "synthetic:mix=arith", "b"}, []string{
-			"sources synthetic:mix=kv, synthetic:mix=kv+arith and synthetic:mix=arith have the same seed 1 and nearly the same documents, so text held out of one is trained on " +
-				"in the other; give each its own seed, such as seed=2",
+			"sources synthetic:mix=kv, synthetic:mix=kv+arith and synthetic:mix=arith have the same seed 1 and " +
+				"nearly the same documents, so text held out of one is trained on in the other; give each its own " +
+				"seed, such as seed=2",
 			"sources a and b both read b/link.txt" + advice}},
 	} {
 		var src []Source

@@ -188,7 +188,8 @@ func TestVerifyEveryToken(t *testing.T) {
 			if err == nil {
 				err = s.verify()
 			}
-			if c := mustCorrupt(t, err, "x.bin"); c.Fault != fmt.Sprintf("token %d is id %d, outside the vocabulary of %d", at, vocab, vocab) {
+			if c := mustCorrupt(t, err, "x.bin"); c.Fault !=
+				fmt.Sprintf("token %d is id %d, outside the vocabulary of %d", at, vocab, vocab) {
 				t.Errorf("token %d: %v", at, err)
 			}
 		}

@@ -19,9 +19,11 @@ func TestRandomStaysAsItWas(t *testing.T) {
 		hash, position string
 	}{
 		"one": {split(t, buildSet(t, randomTexts(60, 40, 1), narrow, BuildOptions{ShardTokens: 300}), Train),
-			"5974b2a00416e28cec10ada4", `{"dataset":"88789b96fc748bbe5189c1c717bc90ddaa3c9fa43dcf3d026271995a798dd53c","split":"train","seed":5,"order":"random","t":17,"rows":[300]}`},
+			"5974b2a00416e28cec10ada4",
+			`{"dataset":"88789b96fc748bbe5189c1c717bc90ddaa3c9fa43dcf3d026271995a798dd53c","split":"train","seed":5,"order":"random","t":17,"rows":[300]}`},
 		"mixed": {mix(t, mixed),
-			"82764dbb64eb289f3455a73e", `{"dataset":"866c2d6d8ac0e062166ae664f908b3b617bfc5e76c1502540c5ad66ef36f673a","split":"train","seed":5,"order":"random","t":17,"mixture":[{"weight":3,"epochs":9.5},{"weight":1}],"rows":[225,75]}`},
+			"82764dbb64eb289f3455a73e",
+			`{"dataset":"866c2d6d8ac0e062166ae664f908b3b617bfc5e76c1502540c5ad66ef36f673a","split":"train","seed":5,"order":"random","t":17,"mixture":[{"weight":3,"epochs":9.5},{"weight":1}],"rows":[225,75]}`},
 	} {
 		l := NewLoader(x.sp, 3, 17, 5)
 		h := sha256.New()

@@ -291,7 +291,8 @@ func TestArithIsRight(t *testing.T) {
 // What a story recalls is what it told: "Where was X? X was in the P." agrees with the last place told of X.
 func TestProseKeepsToItsWorld(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
-	moved := regexp.MustCompile(`(\w+) (?:walked from the \w+ to the|was in the|stayed in the|looked for the \w+ and found it in the) (\w+)`)
+	moved := regexp.MustCompile(
+		`(\w+) (?:walked from the \w+ to the|was in the|stayed in the|looked for the \w+ and found it in the) (\w+)`)
 	recalled := regexp.MustCompile(`Where was (\w+)\? \w+ was in the (\w+)`)
 	checked := 0
 	for _, story := range strings.Split(Prose(r, 200000), "\n") {

@@ -47,19 +47,23 @@ func TestSyntheticIsFixedForEveryOption(t *testing.T) {
 func TestManifestTexts(t *testing.T) {
 	s := buildSet(t, randomTexts(40, 60, 1), narrow, BuildOptions{ShardTokens: 500, HeldOut: 0.2})
 	for want, change := range map[string]func(m *Manifest){
-		"vocabulary of 0, want 1 to 2147483647":                          func(m *Manifest) { m.Vocab = 0 },
-		"vocabulary of -1, want 1 to 2147483647":                         func(m *Manifest) { m.Vocab = -1 },
-		"end-of-text id 257 is outside the vocabulary of 257":            func(m *Manifest) { m.EOS = ptr(int32(257)) },
-		"end-of-text id -1 is outside the vocabulary of 257":             func(m *Manifest) { m.EOS = ptr(int32(-1)) },
-		`shard "train-00001.bin" belongs to source 2 of 1`:               func(m *Manifest) { m.Shards[1].Part = 2 },
-		`shard "train-00001.bin" belongs to source -1 of 1`:              func(m *Manifest) { m.Shards[1].Part = -1 },
-		`shard "train-00000.bin" is listed twice`:                        func(m *Manifest) { m.Shards[1].Name = m.Shards[0].Name },
-		`shard name "" is not a plain file name`:                         func(m *Manifest) { m.Shards[1].Name = "" },
-		`shard name "../x" is not a plain file name`:                     func(m *Manifest) { m.Shards[1].Name = "../x" },
-		`shard name ".." is not a plain file name`:                       func(m *Manifest) { m.Shards[1].Name = ".." },
-		`shard name "a\\b" is not a plain file name`:                     func(m *Manifest) { m.Shards[1].Name = `a\b` },
-		`shard name "c:x" is not a plain file name`:                      func(m *Manifest) { m.Shards[1].Name = `c:x` },
-		`shard "train-00001.bin": split "test", want "train" or "valid"`: func(m *Manifest) { m.Shards[1].Split = "test" },
+		"vocabulary of 0, want 1 to 2147483647":  func(m *Manifest) { m.Vocab = 0 },
+		"vocabulary of -1, want 1 to 2147483647": func(m *Manifest) { m.Vocab = -1 },
+		"end-of-text id 257 is outside the vocabulary of 257": func(m *Manifest) {
+			m.EOS = ptr(int32(257))
+		},
+		"end-of-text id -1 is outside the vocabulary of 257": func(m *Manifest) { m.EOS = ptr(int32(-1)) },
+		`shard "train-00001.bin" belongs to source 2 of 1`:   func(m *Manifest) { m.Shards[1].Part = 2 },
+		`shard "train-00001.bin" belongs to source -1 of 1`:  func(m *Manifest) { m.Shards[1].Part = -1 },
+		`shard "train-00000.bin" is listed twice`:            func(m *Manifest) { m.Shards[1].Name = m.Shards[0].Name },
+		`shard name "" is not a plain file name`:             func(m *Manifest) { m.Shards[1].Name = "" },
+		`shard name "../x" is not a plain file name`:         func(m *Manifest) { m.Shards[1].Name = "../x" },
+		`shard name ".." is not a plain file name`:           func(m *Manifest) { m.Shards[1].Name = ".." },
+		`shard name "a\\b" is not a plain file name`:         func(m *Manifest) { m.Shards[1].Name = `a\b` },
+		`shard name "c:x" is not a plain file name`:          func(m *Manifest) { m.Shards[1].Name = `c:x` },
+		`shard "train-00001.bin": split "test", want "train" or "valid"`: func(m *Manifest) {
+			m.Shards[1].Split = "test"
+		},
 		`shard "train-00001.bin": 63 bytes, 7 documents, 9 tokens is impossible`: func(m *Manifest) {
 			numbers3(m, 63,
 				7, 9)
@@ -168,7 +172,8 @@ func TestShardTexts(t *testing.T) {
 			"token 3 is id 70000, outside the vocabulary of 70000"},
 		{70000, func(b []byte) { le.PutUint32(b[80:], 1<<31); le.PutUint32(b[76:], 80000); seal(b, 84) },
 			"token 3 is id 80000, outside the vocabulary of 70000"},
-		{300, func(b []byte) { le.PutUint64(b[24:], 3); reseal(b) }, "104 bytes with the index at 80, want 112 bytes with the index at 80 for 3 documents and 5 tokens (truncated or grown?)"},
+		{300, func(b []byte) { le.PutUint64(b[24:], 3); reseal(b) }, "104 bytes with the index at 80, want 112 bytes " +
+			"with the index at 80 for 3 documents and 5 tokens (truncated or grown?)"},
 		{300, func(b []byte) { le.PutUint64(b[24:], 13); reseal(b) },
 			"header counts 13 documents and 5 tokens, more than its 104 bytes can hold"},
 		{300, func(b []byte) { le.PutUint64(b[32:], 53); reseal(b) },
@@ -208,7 +213,9 @@ func TestShardTexts(t *testing.T) {
 			dir) {
 		t.Error(err)
 	}
-	if _, err := set.Split(Valid); err == nil || !strings.HasSuffix(err.Error(), "has no split \"valid\", only \"train\": give more text, or hold more of it out (data.held_out; data build --held-out)") {
+	if _, err := set.Split(Valid); err == nil || !strings.HasSuffix(err.Error(),
+		"has no split \"valid\", only \"train\": give more text, or hold more of it out (data.held_out; data "+
+			"build --held-out)") {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(i *ShardInfo, m *Manifest){

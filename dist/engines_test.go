@@ -10,7 +10,6 @@ import (
 	"time"
 	"unsafe"
 
-	"antiphase/internal/cu"
 	"antiphase/tensor"
 )
 
@@ -129,7 +128,9 @@ func onMemoryMPI(t *testing.T, size int, fast bool, f func(m *mpi)) {
 	var wg sync.WaitGroup
 	for r := range size {
 		wg.Go(func() {
-			m := &mpi{fast: fast, lib: &memoryMPI{h: h, rank: r}, rank: r, size: size, mpiThread: &mpiThread{calls: make(chan func()), done: make(chan struct{}), aborted: make(chan struct{})}}
+			m := &mpi{fast: fast, lib: &memoryMPI{h: h, rank: r},
+				rank: r, size: size, mpiThread: &mpiThread{calls: make(chan func()), done: make(chan struct{}),
+					aborted: make(chan struct{})}}
 			go func() {
 				defer close(m.done)
 				for call := range m.calls {
@@ -147,7 +148,8 @@ func onMemoryMPI(t *testing.T, size int, fast bool, f func(m *mpi)) {
 
 func floatsOf(x []float32) tensor.Tensor {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
-	return tensor.Tensor{Buf: &tensor.Buffer{Host: b, Size: len(b)}, Type: tensor.F32, Rows: 1, Cols: len(x), Ld: len(x)}
+	return tensor.Tensor{Buf: &tensor.Buffer{Host: b, Size: len(b)}, Type: tensor.F32, Rows: 1,
+		Cols: len(x), Ld: len(x)}
 }
 
 // The collectives over a library, against their definition: parts of every size around that of a segment, sums in the
@@ -173,7 +175,8 @@ func TestMPIInMemory(t *testing.T) {
 	}
 	for _, fast := range []bool{false, true} {
 		onMemoryMPI(t, size, fast, func(m *mpi) {
-			if m.Rank() != m.lib.(*memoryMPI).rank || m.Size() != size || m.Ordered() == fast || m.String() != "memory" {
+			if m.Rank() != m.lib.(*memoryMPI).rank || m.Size() != size || m.Ordered() == fast ||
+				m.String() != "memory" {
 				t.Errorf("rank %d of %d, ordered %v, %s", m.Rank(), m.Size(), m.Ordered(), m.String())
 			}
 			for _, n := range []int{1, 2, 3, 7, segment/4 - 1, segment/4 + 1} {
@@ -182,11 +185,13 @@ func TestMPIInMemory(t *testing.T) {
 					t.Errorf("sum of %d numbers: %v", n, err)
 				}
 				whole, part := values(m.rank, size*n), make([]float32, n)
-				if err := m.ReduceScatter(floatsOf(part), floatsOf(whole)); err != nil || !slices.Equal(part, sum(size * n)[m.rank*n:(m.rank+1)*n]) {
+				if err := m.ReduceScatter(floatsOf(part), floatsOf(whole)); err != nil ||
+					!slices.Equal(part, sum(size * n)[m.rank*n:(m.rank+1)*n]) {
 					t.Errorf("part of a sum of %d numbers: %v", n, err)
 				}
 				own, all := values(m.rank, n), make([]float32, size*n)
-				if err := m.AllGather(floatsOf(all), floatsOf(own)); err != nil || !slices.Equal(all, slices.Concat(values(0, n), values(1, n), values(2, n))) {
+				if err := m.AllGather(floatsOf(all), floatsOf(own)); err != nil ||
+					!slices.Equal(all, slices.Concat(values(0, n), values(1, n), values(2, n))) {
 					t.Errorf("gathering %d numbers: %v", n, err)
 				}
 				b := values(m.rank, n)
@@ -218,7 +223,8 @@ func TestMPIInMemory(t *testing.T) {
 		})
 	}
 	three := []float64{1, 4, 1e-10, 2e-10, 3e-10, 5e-10} // float32 would lose the small ones
-	if sumParts(unsafe.Slice((*byte)(unsafe.Pointer(&three[0])), 48), 16, 3, tensor.F64); three[0] != 1+1e-10+3e-10 || three[1] != 4+2e-10+5e-10 {
+	if sumParts(unsafe.Slice((*byte)(unsafe.Pointer(&three[0])), 48), 16, 3, tensor.F64); three[0] != 1+1e-10+3e-10 ||
+		three[1] != 4+2e-10+5e-10 {
 		t.Error(three)
 	}
 	sumParts(nil, 0, 2, tensor.F32)
@@ -227,7 +233,8 @@ func TestMPIInMemory(t *testing.T) {
 // Errors of the library reach the caller; after Abort every call returns its reason, and closing is harmless.
 func TestMPIEnds(t *testing.T) {
 	lost, why := errors.New("lost"), errors.New("given up")
-	m := &mpi{lib: &memoryMPI{h: newHall(1), fail: lost}, size: 1, mpiThread: &mpiThread{calls: make(chan func()), done: make(chan struct{}), aborted: make(chan struct{})}}
+	m := &mpi{lib: &memoryMPI{h: newHall(1), fail: lost}, size: 1,
+		mpiThread: &mpiThread{calls: make(chan func()), done: make(chan struct{}), aborted: make(chan struct{})}}
 	go func() {
 		defer close(m.done)
 		for call := range m.calls {
@@ -235,8 +242,11 @@ func TestMPIEnds(t *testing.T) {
 		}
 	}()
 	x := func() tensor.Tensor { return floatsOf(make([]float32, 4)) }
-	all := map[string]func() error{"AllReduce": func() error { return m.AllReduce(x()) }, "ReduceScatter": func() error { return m.ReduceScatter(x(), x()) }, "AllGather": func() error { return m.AllGather(x(), x()) },
-		"Broadcast": func() error { return m.Broadcast(x(), 0) }, "Barrier": m.Barrier, "Split": func() error { _, err := m.Split(0); return err }}
+	all := map[string]func() error{"AllReduce": func() error { return m.AllReduce(x()) },
+		"ReduceScatter": func() error { return m.ReduceScatter(x(), x()) },
+		"AllGather":     func() error { return m.AllGather(x(), x()) },
+		"Broadcast":     func() error { return m.Broadcast(x(), 0) }, "Barrier": m.Barrier,
+		"Split": func() error { _, err := m.Split(0); return err }}
 	for name, call := range all {
 		if err := call(); !errors.Is(err, lost) {
 			t.Errorf("%s: %v", name, err)
@@ -261,7 +271,8 @@ func TestMPIEnds(t *testing.T) {
 	close(release)
 	close(m.calls)
 	<-m.done
-	for name, bad := range map[string]tensor.Tensor{"a view": {Buf: x().Buf, Type: tensor.F32, Rows: 2, Cols: 1, Ld: 2}, "on a GPU": {Buf: &tensor.Buffer{Addr: 5}, Type: tensor.F32, Rows: 1, Cols: 1, Ld: 1}} {
+	for name, bad := range map[string]tensor.Tensor{"a view": {Buf: x().Buf, Type: tensor.F32, Rows: 2, Cols: 1, Ld: 2},
+		"on a GPU": {Buf: &tensor.Buffer{Addr: 5}, Type: tensor.F32, Rows: 1, Cols: 1, Ld: 1}} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -281,111 +292,17 @@ func TestMPINames(t *testing.T) {
 		env  string
 		want string // the names, or part of the error after !
 	}{
-		{seen("mpich"), "ANTIPHASE_MPI=/x/libmpi.so", "/x/libmpi.so"}, {seen("openmpi"), "", "libmpi.so.40 libmpi.so.80 libmpi.so.20"}, {seen("mpich"), "", "libmpich.so.12 libmpi.so.12"}, {seen("mvapich2"), "", "libmpich.so.12 libmpi.so.12"},
-		{seen("slurm"), "PMIX_RANK=0", "libmpi.so.40 libmpi.so.80 libmpi.so.20 libmpich.so.12 libmpi.so.12"}, {seen("slurm"), "PMI_FD=5", "libmpich.so.12 libmpi.so.12"}, {seen("slurm"), "", "!srun has not prepared MPI"}, {seen("torchrun"), "", "!torchrun does not start it"},
+		{seen("mpich"), "ANTIPHASE_MPI=/x/libmpi.so", "/x/libmpi.so"},
+		{seen("openmpi"), "", "libmpi.so.40 libmpi.so.80 libmpi.so.20"},
+		{seen("mpich"), "", "libmpich.so.12 libmpi.so.12"}, {seen("mvapich2"), "", "libmpich.so.12 libmpi.so.12"},
+		{seen("slurm"), "PMIX_RANK=0", "libmpi.so.40 libmpi.so.80 libmpi.so.20 libmpich.so.12 libmpi.so.12"},
+		{seen("slurm"), "PMI_FD=5", "libmpich.so.12 libmpi.so.12"},
+		{seen("slurm"), "", "!srun has not prepared MPI"}, {seen("torchrun"), "", "!torchrun does not start it"},
 	} {
 		names, err := mpiNames(c.l, env(strings.Fields(c.env)...))
-		if bad, refused := strings.CutPrefix(c.want, "!"); refused && (err == nil || !strings.Contains(err.Error(), bad)) || !refused && (err != nil || strings.Join(names, " ") != c.want) {
+		if bad, refused := strings.CutPrefix(c.want, "!"); refused && (err == nil ||
+			!strings.Contains(err.Error(), bad)) || !refused && (err != nil || strings.Join(names, " ") != c.want) {
 			t.Errorf("%s %s: %v, %v; want %s", c.l.Source, c.env, names, err, c.want)
 		}
-	}
-}
-
-// noting is a communicator that says what it was asked.
-type noting struct {
-	cu.Communicator
-	calls []string
-	err   error
-}
-
-func (n *noting) note(format string, args ...any) error {
-	n.calls = append(n.calls, fmt.Sprintf(format, args...))
-	return n.err
-}
-func (n *noting) AllReduce(a uintptr, k int, double bool) error {
-	return n.note("sum %d %d %v", a, k, double)
-}
-func (n *noting) ReduceScatter(d, s uintptr, k int, double bool) error {
-	return n.note("scatter %d %d %d %v", d, s, k, double)
-}
-func (n *noting) AllGather(d, s uintptr, bytes int) error {
-	return n.note("gather %d %d %d", d, s, bytes)
-}
-func (n *noting) Broadcast(a uintptr, bytes, root int) error {
-	return n.note("broadcast %d %d %d", a, bytes, root)
-}
-func (n *noting) Beside(f func() error) error { return errors.Join(n.note("beside"), f()) }
-func (n *noting) Join() error                 { return n.note("join") }
-func (n *noting) Abort()                      { _ = n.note("abort") }
-func (n *noting) Close() error                { return n.note("close") }
-func (n *noting) Version() int                { return 22803 }
-
-// stream is a device whose stream counts how often it was asked for, and a driver that notes when it is waited for.
-type stream struct {
-	cu.Driver
-	asked, synced int
-}
-
-func (s *stream) Stream() cu.Driver { s.asked++; return s }
-func (s *stream) Sync() error       { s.synced++; return nil }
-
-// The collectives over NCCL pass addresses, counts and types as NCCL takes them: sums in elements, copies in bytes;
-// each after all earlier work was queued, and none after the end.
-func TestNCCLCalls(t *testing.T) {
-	n, dev := &noting{}, &stream{}
-	g := &gpus{job: &Job{Launch: Launch{World: 4}}, dev: dev, comm: n, rank: 1, size: 4, scratch: 77, stop: make(chan struct{})}
-	part := &gpus{job: g.job, dev: dev, comm: &noting{}, size: 2, stop: make(chan struct{})}
-	of := func(ty tensor.DType, addr uintptr, off, n int) tensor.Tensor {
-		return tensor.Tensor{Buf: &tensor.Buffer{Addr: addr}, Off: off, Type: ty, Rows: 1, Cols: n, Ld: n}
-	}
-	ran := false
-	for want, call := range map[string]func() error{
-		"sum 108 6 false": func() error { return g.AllReduce(of(tensor.F32, 100, 8, 6)) }, "sum 100 6 true": func() error { return g.AllReduce(of(tensor.F64, 100, 0, 6)) },
-		"scatter 50 100 3 false": func() error { return g.ReduceScatter(of(tensor.F32, 50, 0, 3), of(tensor.F32, 100, 0, 12)) }, "scatter 50 100 3 true": func() error { return g.ReduceScatter(of(tensor.F64, 50, 0, 3), of(tensor.F64, 100, 0, 12)) },
-		"gather 100 50 6": func() error { return g.AllGather(of(tensor.BF16, 100, 0, 12), of(tensor.BF16, 50, 0, 3)) }, "broadcast 104 12 3": func() error { return g.Broadcast(of(tensor.F32, 100, 4, 3), 3) },
-		"sum 77 1 false": g.Barrier, "beside": func() error { return g.Beside(func() error { ran = true; return nil }) }, "join": g.Join,
-	} {
-		for _, n.err = range []error{nil, errors.New("engine")} {
-			n.calls, dev.asked = nil, 0
-			if err := call(); !errors.Is(err, n.err) || !slices.Equal(n.calls, []string{want}) || dev.asked == 0 {
-				t.Errorf("%s: %q, %v, earlier work queued %d times", want, n.calls, err, dev.asked)
-			}
-		}
-	}
-	n.err = nil
-	if dev.synced != 1 || !ran || g.Rank() != 1 || g.Size() != 4 || g.Ordered() || g.String() != "NCCL 2.28.3" {
-		t.Errorf("waited %d times, %s", dev.synced, g.String())
-	}
-	if _, err := part.Split(0); err == nil || !strings.Contains(err.Error(), "is not split again") {
-		t.Error(err)
-	}
-	why := errors.New("lost")
-	g.groups = []*gpus{part}
-	n.calls = nil
-	if g.Abort(why); !slices.Equal(n.calls, []string{"abort"}) || !slices.Equal(part.comm.(*noting).calls, []string{"abort"}) {
-		t.Errorf("%q, %q", n.calls, part.comm.(*noting).calls)
-	}
-	n.calls = nil
-	for name, call := range map[string]func() error{"sum": func() error { return g.AllReduce(of(tensor.F32, 1, 0, 1)) }, "barrier": g.Barrier, "join": g.Join, "gather": func() error { return g.AllGather(of(tensor.F32, 1, 0, 4), of(tensor.F32, 1, 0, 1)) },
-		"broadcast": func() error { return part.Broadcast(of(tensor.F32, 1, 0, 1), 0) }} {
-		if err := call(); err != why || len(n.calls) != 0 {
-			t.Errorf("%s after the end: %v, %q", name, err, n.calls)
-		}
-	}
-	part.comm.(*noting).calls = nil
-	if err := g.Close(); err != nil || !slices.Equal(n.calls, []string{"close"}) || !slices.Equal(part.comm.(*noting).calls, []string{"close"}) {
-		t.Errorf("%v, %q, %q", err, n.calls, part.comm.(*noting).calls)
-	}
-	// A job that is lost answers for its engine, before and after the call.
-	j := &Job{start: time.Now(), over: make(chan struct{})}
-	w := j.Watch(g)
-	o := w.(Overlapper)
-	n.calls, g.err = nil, nil
-	if err := errors.Join(o.Beside(func() error { return nil }), o.Join()); err != nil || !slices.Equal(n.calls, []string{"beside", "join"}) {
-		t.Errorf("%v, %q", err, n.calls)
-	}
-	j.err, n.calls = why, nil
-	if err := w.Barrier(); err != why || len(n.calls) != 0 {
-		t.Errorf("%v, %q", err, n.calls)
 	}
 }

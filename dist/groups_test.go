@@ -154,7 +154,8 @@ func TestOpenMPIChecks(t *testing.T) {
 		load func(Launch) (mpiLib, error)
 		want string
 	}{
-		"right": {of(1, 3), ""}, "alone": {of(0, 1), "dist: memory found rank 0 of 1, but the launcher (openmpi) says rank 1 of 3: the library does not belong to it"},
+		"right": {of(1, 3), ""}, "alone": {of(0, 1), "dist: memory found rank 0 of 1, but the launcher (openmpi) " +
+			"says rank 1 of 3: the library does not belong to it"},
 		"another rank": {of(2, 3), "found rank 2 of 3"}, "another size": {of(1, 4), "found rank 1 of 4"},
 		"absent": {func(Launch) (mpiLib, error) { return nil, errors.New("no such file") }, "no such file"},
 		"failed": {func(Launch) (mpiLib, error) { return &worldless{}, nil }, "no world"},

@@ -12,10 +12,12 @@ func TestVariablesOfLaunchers(t *testing.T) {
 		env  string
 		want Launch
 	}{
-		{"ANTIPHASE_RANK=5 ANTIPHASE_WORLD_SIZE=9 ANTIPHASE_LOCAL_RANK=2 ANTIPHASE_LOCAL_SIZE=4 ANTIPHASE_NODE=3 ANTIPHASE_JOB=j ANTIPHASE_MASTER=m:1",
+		{"ANTIPHASE_RANK=5 ANTIPHASE_WORLD_SIZE=9 ANTIPHASE_LOCAL_RANK=2 ANTIPHASE_LOCAL_SIZE=4 ANTIPHASE_NODE=3 " +
+			"ANTIPHASE_JOB=j ANTIPHASE_MASTER=m:1",
 			Launch{Source: "antiphase", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: 3, Job: "j",
 				Master: "m:1"}},
-		{"RANK=5 WORLD_SIZE=9 LOCAL_RANK=2 LOCAL_WORLD_SIZE=4 GROUP_RANK=3 NODE_RANK=7 TORCHELASTIC_RESTART_COUNT=6 TORCHELASTIC_RUN_ID=r MASTER_ADDR=a",
+		{"RANK=5 WORLD_SIZE=9 LOCAL_RANK=2 LOCAL_WORLD_SIZE=4 GROUP_RANK=3 NODE_RANK=7 TORCHELASTIC_RESTART_COUNT=6 " +
+			"TORCHELASTIC_RUN_ID=r MASTER_ADDR=a",
 			Launch{Source: "torchrun", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: 3, Restart: 6, Job: "r",
 				Master: "a:29500"}},
 		{"RANK=5 WORLD_SIZE=9 NODE_RANK=7 MASTER_ADDR=a MASTER_PORT=1 ANTIPHASE_MASTER=m:1",
@@ -23,7 +25,9 @@ func TestVariablesOfLaunchers(t *testing.T) {
 		{"RANK=5 WORLD_SIZE=9 MASTER_ADDR=::1 MASTER_PORT=65534",
 			Launch{Source: "torchrun", Rank: 5, World: 9, LocalRank: -1, Node: -1, Master: "[::1]:65534",
 				Job: "[::1]:65534"}},
-		{"SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 SLURM_NTASKS=99 SLURM_LOCALID=2 SLURM_NODEID=1 SLURM_RESTART_COUNT=6 SLURM_STEP_ID=4 SLURM_JOB_ID=5000 SLURM_NODELIST=old SLURM_STEP_NODELIST=n[3-4] SLURM_STEP_TASKS_PER_NODE=4,5",
+		{"SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 SLURM_NTASKS=99 SLURM_LOCALID=2 SLURM_NODEID=1 SLURM_RESTART_COUNT=6 " +
+			"SLURM_STEP_ID=4 SLURM_JOB_ID=5000 SLURM_NODELIST=old SLURM_STEP_NODELIST=n[3-4] " +
+			"SLURM_STEP_TASKS_PER_NODE=4,5",
 			Launch{Source: "slurm", Rank: 5, World: 9, LocalRank: 2, LocalSize: 5, Node: 1, Restart: 6, Job: "5000.4",
 				Master: fmt.Sprintf("n3:%d", 61440+5004%4096)}},
 		{"SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 SLURM_STEP_ID=4 SLURM_JOB_ID=7 SLURM_NODELIST=old",
@@ -31,7 +35,9 @@ func TestVariablesOfLaunchers(t *testing.T) {
 		{"RANK=5 WORLD_SIZE=9 MASTER_PORT=7", Launch{Source: "torchrun", Rank: 5, World: 9, LocalRank: -1, Node: -1}},
 		{"SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 SLURM_STEP_ID=4 SLURM_JOB_ID=7 SLURM_STEP_TASKS_PER_NODE=4,5",
 			Launch{Source: "slurm", Rank: 5, World: 9, LocalRank: -1, LocalSize: 4, Node: -1, Job: "7.4"}},
-		{"OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=9 OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=4 OMPI_MCA_ess_base_jobid=j", Launch{Source: "openmpi", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: -1, Job: "j"}},
+		{"OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=9 OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=4 " +
+			"OMPI_MCA_ess_base_jobid=j", Launch{Source: "openmpi", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4,
+			Node: -1, Job: "j"}},
 		{"PMI_RANK=5 PMI_SIZE=9 MPI_LOCALRANKID=2 MPI_LOCALNRANKS=4",
 			Launch{Source: "mpich", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: -1}},
 		{"MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=9 MV2_COMM_WORLD_LOCAL_RANK=2 MV2_COMM_WORLD_LOCAL_SIZE=4",
@@ -61,7 +67,9 @@ func TestVariablesOfLaunchers(t *testing.T) {
 		!equal(got, want) || got.Restart != 0 || got.LocalSize != 0 {
 		t.Errorf("flags: %+v, %v", got, err)
 	}
-	got, err = Detect(Explicit{Rank: 5, World: 9, LocalRank: -1}, env(strings.Fields("RANK=5 WORLD_SIZE=9 LOCAL_RANK=2 LOCAL_WORLD_SIZE=4 GROUP_RANK=3 TORCHELASTIC_RESTART_COUNT=6 MASTER_ADDR=a TORCHELASTIC_RUN_ID=r")...))
+	got, err = Detect(Explicit{Rank: 5, World: 9, LocalRank: -1}, env(strings.Fields(
+		"RANK=5 WORLD_SIZE=9 LOCAL_RANK=2 LOCAL_WORLD_SIZE=4 GROUP_RANK=3 TORCHELASTIC_RESTART_COUNT=6 MASTER_ADDR=a "+
+			"TORCHELASTIC_RUN_ID=r")...))
 	if want := (Launch{Source: "flags", Rank: 5, World: 9, LocalRank: 2, LocalSize: 4, Node: 3, Restart: 6,
 		Master: "a:29500", Job: "r"}); err != nil || len(got.Seen) != 2 || !equal(got, want) || got.Restart != 6 {
 		t.Errorf("flags and torchrun: %+v, %v", got, err)
@@ -150,7 +158,8 @@ func TestLaunchWords(t *testing.T) {
 		flags Explicit
 		env   string
 	}{
-		"launcher slurm is to be trusted alone, but it says nothing here": {Explicit{Launcher: "slurm", Rank: -1, World: -1}, ""},
+		"launcher slurm is to be trusted alone, but it says nothing here": {Explicit{Launcher: "slurm", Rank: -1,
+			World: -1}, ""},
 		"a rank and a world size belong together": {Explicit{Rank: -1,
 			World: 3}, ""},
 		"a rank and a world size belong together: give both --rank and --world-size": {Explicit{Rank: 2,

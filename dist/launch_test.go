@@ -74,7 +74,8 @@ func TestDetectRefuses(t *testing.T) {
 		{"RANK=0 WORLD_SIZE=8 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4", "contradict"},
 		{"RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=1", "contradict"},
 		{"RANK=0 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0", "contradict"},
-		{"RANK=1 WORLD_SIZE=4 PMI_RANK=2 PMI_SIZE=3", "two launchers contradict each other: torchrun says rank 1 of 4 (RANK=1 WORLD_SIZE=4), mpich says rank 2 of 3 (PMI_RANK=2 PMI_SIZE=3); "},
+		{"RANK=1 WORLD_SIZE=4 PMI_RANK=2 PMI_SIZE=3", "two launchers contradict each other: torchrun says rank 1 of " +
+			"4 (RANK=1 WORLD_SIZE=4), mpich says rank 2 of 3 (PMI_RANK=2 PMI_SIZE=3); "},
 		{"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4",
 			"--launcher"},
 		{"RANK=0", "WORLD_SIZE"},

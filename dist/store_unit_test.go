@@ -77,7 +77,9 @@ func TestLook(t *testing.T) {
 		why    string
 	}{
 		{"all is well", func([]*peer) {}, time.Second, ""},
-		{"silent", func(p []*peer) { p[0].seen, p[2].seen = now.Add(time.Second), now.Add(time.Second) }, 1100 * time.Millisecond, "rank 1 (host 1) has given no sign for 1.1 s: it hangs, was stopped, or its network is gone"},
+		{"silent", func(p []*peer) { p[0].seen, p[2].seen = now.Add(time.Second), now.Add(time.Second) },
+			1100 * time.Millisecond,
+			"rank 1 (host 1) has given no sign for 1.1 s: it hangs, was stopped, or its network is gone"},
 		{"silent and left", func(p []*peer) {
 			p[0].seen, p[2].seen, p[1].left = now.Add(time.Second), now.Add(time.Second), true
 		}, 1100 * time.Millisecond, ""},
@@ -86,7 +88,9 @@ func TestLook(t *testing.T) {
 			p[0].count, p[1].count, p[2].count, p[1].busy = 5, 5, 4,
 				2100*time.Millisecond
 		}, 0, "rank 1 waits in collective 5 for 2.1 s; still missing: rank 2 (host 2)"},
-		{"stuck, two missing", func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 4, 5, 4, 3*time.Second }, 0, "rank 1 waits in collective 5 for 3.0 s; still missing: rank 0 (host 0), rank 2 (host 2)"},
+		{"stuck, two missing",
+			func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 4, 5, 4, 3*time.Second }, 0,
+			"rank 1 waits in collective 5 for 3.0 s; still missing: rank 0 (host 0), rank 2 (host 2)"},
 		{"stuck, the furthest behind is named",
 			func(p []*peer) { p[0].count, p[1].count, p[2].count, p[1].busy = 3, 5, 4, 3*time.Second }, 0,
 			"rank 1 waits in collective 5 for 3.0 s; still missing: rank 0 (host 0)"},

@@ -47,7 +47,8 @@ func TestWatched(t *testing.T) {
 	all := map[string]func() error{
 		"AllReduce":     func() error { return c.AllReduce(x) },
 		"ReduceScatter": func() error { return c.ReduceScatter(x, x) },
-		"AllGather":     func() error { return c.AllGather(x, x) }, "Broadcast": func() error { return c.Broadcast(x, 3) },
+
+		"AllGather": func() error { return c.AllGather(x, x) }, "Broadcast": func() error { return c.Broadcast(x, 3) },
 		"Split": func() error { _, err := c.Split(1); return err }, "Barrier": c.Barrier, "Close": c.Close,
 	}
 	count := uint64(0)

@@ -188,12 +188,13 @@ func TestStructuredOutput(t *testing.T) {
 	c := client()
 	p := ask("Give me a person")
 	p.MaxCompletionTokens = openai.Int(40)
-	p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-		Name: "person", Strict: openai.Bool(true),
-		Schema: map[string]any{"type": "object",
-			"properties": map[string]any{"ok": map[string]any{"type": "boolean"},
-				"n": map[string]any{"enum": []int{1, 2}}}, "required": []string{"ok", "n"},
-			"additionalProperties": false}}}}
+	p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{
+		OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
+			Name: "person", Strict: openai.Bool(true),
+			Schema: map[string]any{"type": "object",
+				"properties": map[string]any{"ok": map[string]any{"type": "boolean"},
+					"n": map[string]any{"enum": []int{1, 2}}}, "required": []string{"ok", "n"},
+				"additionalProperties": false}}}}
 	r, err := c.Chat.Completions.New(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)

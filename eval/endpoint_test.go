@@ -271,7 +271,8 @@ func TestEndpointRequests(t *testing.T) {
 		t.Errorf("keys %q", s.headers)
 	}
 	more := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Write([]byte(`{"choices": [{"text": "abc!", "logprobs": {"tokens": ["a", "b", "c", "!"], "token_logprobs": [null, -1, -2, -50], "text_offset": [0, 1, 2, 3],
+		w.Write([]byte(
+			`{"choices": [{"text": "abc!", "logprobs": {"tokens": ["a", "b", "c", "!"], "token_logprobs": [null, -1, -2, -50], "text_offset": [0, 1, 2, 3],
 			"top_logprobs": [null, {"b": -1}, {"x": -1.5, "c": -2}, {}]}}]}`))
 	}))
 	defer more.Close()
@@ -285,16 +286,17 @@ func TestEndpointRequests(t *testing.T) {
 // out, and all tokens count as the likeliest then.
 func TestEndpointEchoes(t *testing.T) {
 	const lists = `"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]`
+	const abc = `"text": "abc", "logprobs": `
 	for reply, can := range map[string]bool{
 		`"text": "abc", "logprobs": {` + lists + `}`: true, `"text": "abc", "logprobs": {` + lists +
 			`, "top_logprobs": [null, {"b": -1}]}`: true,
 		`"text": "xbc", "logprobs": {` + lists + `}`: false, `"logprobs": {` + lists + `}`: false,
 		`"text": null, "logprobs": {` + lists + `}`: false,
 		`"text": "abc"`: false, `"text": "abc", "logprobs": {}`: false,
-		`"text": "abc", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]}`:       false,
-		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1]}`:     false,
-		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1], "text_offset": [0, 1, 2]}`:      false,
-		`"text": "abc", "logprobs": {"tokens": ["a", "b", "c"], "token_logprobs": [null, -1, -2, -3], "text_offset": [0, 1]}`: false,
+		abc + `{"tokens":["a","b"],"token_logprobs":[null,-1,-2],"text_offset":[0,1,2]}`:      false,
+		abc + `{"tokens":["a","b","c"],"token_logprobs":[null,-1,-2],"text_offset":[0,1]}`:    false,
+		abc + `{"tokens":["a","b","c"],"token_logprobs":[null,-1],"text_offset":[0,1,2]}`:     false,
+		abc + `{"tokens":["a","b","c"],"token_logprobs":[null,-1,-2,-3],"text_offset":[0,1]}`: false,
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
 			_ *http.Request) {

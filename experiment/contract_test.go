@@ -140,8 +140,9 @@ func TestStopwatch(t *testing.T) {
 		}
 	}
 	s := Spent{Total: 200, Training: 100, Evaluating: 50, Data: 20, Saving: 10, Starting: 6, Idle: 4}
-	if want := "50.0 % of the time went to training, 25.0 % to evaluating, 10.0 % to data, 5.0 % to checkpoints, 3.0 % to starting runs, " +
-		"5.0 % to anything else; 2.0 % passed without a run"; s.String() != want || s.Useful() != 0.75 {
+	if want := "50.0 % of the time went to training, 25.0 % to evaluating, 10.0 % to data, 5.0 % to checkpoints, 3.0 " +
+		"% to starting runs, 5.0 % to anything else; 2.0 % passed without a run"; s.String() != want ||
+		s.Useful() != 0.75 {
 		t.Errorf("%q, useful %g", s.String(), s.Useful())
 	}
 	w.spent.Began = ago(10)
@@ -308,7 +309,10 @@ func TestSpecBounds(t *testing.T) {
 			"--variant: long: model.context must be the same"},
 		"a variant's seed": {func(s *Spec) { s.Variants = []Variant{"x diff train.seed=2"} },
 			"--variant: x: train.seed is decided by --seeds"},
-		"no probe to tune by": {func(s *Spec) { s.TuneBy, s.Probes = "probe", nil }, "--tune-by: probe, and no --probe"}, "no such task to tune by": {func(s *Spec) { s.TuneBy = "needle" }, `--tune-by: "needle" is none of the tasks asked here; want loss, probe or one of ["lm pieces=8" "outliers"]`},
+		"no probe to tune by": {func(s *Spec) { s.TuneBy, s.Probes = "probe", nil },
+			"--tune-by: probe, and no --probe"}, "no such task to tune by": {func(s *Spec) { s.TuneBy = "needle" },
+			`--tune-by: "needle" is none of the tasks asked here; want loss, probe or one of ` +
+				`["lm pieces=8" "outliers"]`},
 		"steps of the size":    {func(s *Spec) { s.Steps, s.Every = 0, 0 }, ""},
 		"the number of steps":  {func(s *Spec) { s.Steps = -3 }, "--steps: is -3, must be positive"},
 		"the number of probes": {func(s *Spec) { s.Every = -4 }, "--probe-every: is -4, must be positive"},

@@ -146,8 +146,9 @@ func TestLook(t *testing.T) {
 	slow.steps++
 	look(time.Second)
 	look(time.Second)
-	want := "warning: s b is slow: 0.05 tok/s; at the speed of others of its size its FLOPs allow 1, 20 times as many; " +
-		"the end is in 33m20s, and would then be in 6m40s"
+	want :=
+		"warning: s b is slow: 0.05 tok/s; at the speed of others of its size its FLOPs allow 1, 20 times as many; " +
+			"the end is in 33m20s, and would then be in 6m40s"
 	if got := strings.Join(out.lines, "\n"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

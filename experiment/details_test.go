@@ -63,7 +63,8 @@ func TestEvaluationOfRows(t *testing.T) {
 func TestCellsAreTheirCommands(t *testing.T) {
 	for _, c := range cells {
 		all := func(flag string) (out []string) {
-			for _, m := range regexp.MustCompile(`--`+flag+` (?:"([^"]*)"|'([^']*)'|(\S+))`).FindAllStringSubmatch(c.command, -1) {
+			for _, m := range regexp.MustCompile(`--`+flag+
+				` (?:"([^"]*)"|'([^']*)'|(\S+))`).FindAllStringSubmatch(c.command, -1) {
 				out = append(out, m[1]+m[2]+m[3])
 			}
 			return out
@@ -146,12 +147,15 @@ func TestSizesAreSeparate(t *testing.T) {
 	if got := newFinal(rows).tuning.ends(); got != "" {
 		t.Errorf("%q for rates between others", got)
 	}
-	if got, want := there(f), "tiny transformer: 2 seeds (1, 2) at lr 1; tiny diff: 1 seed (3) at lr 1; small transformer: 1 seed (1) at lr 2; 1M tokens a run"; got != want {
+	if got, want := there(f),
+		"tiny transformer: 2 seeds (1, 2) at lr 1; tiny diff: 1 seed (3) at lr 1; small transformer: 1 seed (1) at "+
+			"lr 2; 1M tokens a run"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	lead := f.lead()
-	if want := "tiny transformer (2 seeds), tiny diff (1 seed), small transformer (1 seed): of the claims"; !strings.HasPrefix(lead, want) || !strings.Contains(lead, " With one seed errors") {
-		t.Errorf("%q, want %q", lead, want)
+	start := "tiny transformer (2 seeds), tiny diff (1 seed), small transformer (1 seed): of the claims"
+	if !strings.HasPrefix(lead, start) || !strings.Contains(lead, " With one seed errors") {
+		t.Errorf("%q, want %q", lead, start)
 	}
 	for size, run := range map[string]string{"tiny": "tiny-transformer-1-1", "small": "small-transformer-2-1"} {
 		if got := f.runRow(size, plain, 1)[0]; got != run {
@@ -181,7 +185,8 @@ func TestPageOfProbes(t *testing.T) {
 		t.Errorf("%q, %d curves, %v", p.Experiment.Rule, len(p.Experiment.Curves), p.Brief)
 	}
 	list := p.Experiment.Tables[len(p.Experiment.Tables)-1].Rows
-	if got := fmt.Sprintf("%q", list[1:]); got != `[["transformer-s1" "0" "2M" "1.0000" "1M" "–" "–"] ["diff-s1" "0" "2M" "1.0000" "3M" "–" "–"]]` {
+	if got := fmt.Sprintf("%q", list[1:]); got !=
+		`[["transformer-s1" "0" "2M" "1.0000" "1M" "–" "–"] ["diff-s1" "0" "2M" "1.0000" "3M" "–" "–"]]` {
 		t.Errorf("%s", got)
 	}
 	failed := at(v1, 1, 2, Failed, 60)

@@ -1,10 +1,7 @@
 package experiment
 
 import (
-	"encoding/csv"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,8 +17,10 @@ func TestOutcome(t *testing.T) {
 		list []string
 		want string
 	}{
-		{nil, NotRun}, {[]string{Unclear}, Unclear}, {[]string{Holds}, Holds}, {[]string{HoldsNot}, HoldsNot}, {[]string{Unclear, Holds}, Holds},
-		{[]string{HoldsNot, Unclear}, HoldsNot}, {[]string{Holds, HoldsNot}, "differs"}, {[]string{HoldsNot, Unclear, Holds}, "differs"},
+		{nil, NotRun}, {[]string{Unclear}, Unclear}, {[]string{Holds}, Holds}, {[]string{HoldsNot}, HoldsNot},
+		{[]string{Unclear, Holds}, Holds},
+		{[]string{HoldsNot, Unclear}, HoldsNot}, {[]string{Holds, HoldsNot}, "differs"},
+		{[]string{HoldsNot, Unclear, Holds}, "differs"},
 	} {
 		var list []report.Verdict
 		for _, v := range x.list {
@@ -40,7 +39,8 @@ func TestOrderAndLinks(t *testing.T) {
 	if want := []string{"small-text", "retrieval-tiny", "830m-text", "aa", "zz"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	for name, want := range map[string]string{"small-text": "[small-text](#small-text)", "My Run 2.0 (new)": "[My Run 2.0 (new)](#my-run-20-new)"} {
+	for name, want := range map[string]string{"small-text": "[small-text](#small-text)",
+		"My Run 2.0 (new)": "[My Run 2.0 (new)](#my-run-20-new)"} {
 		if got := link(name); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -58,15 +58,18 @@ func TestSharedRuns(t *testing.T) {
 	for i := range longer {
 		longer[i].Tokens *= 2
 	}
-	e := &evidence{finals: map[string]*final{"a": newFinal(rows), "b": newFinal(rows), "c": newFinal(other), "d": newFinal(longer), "e": newFinal(rows)},
-		names: []string{"a", "b", "c", "d", "e"}}
+	e := &evidence{finals: map[string]*final{"a": newFinal(rows), "b": newFinal(rows), "c": newFinal(other),
+		"d": newFinal(longer), "e": newFinal(rows)}, names: []string{"a", "b", "c", "d", "e"}}
 	list, links := e.found(&claims[0])
-	if len(list) != 3 || list[0].Verdict != Holds || list[1].Verdict != HoldsNot || list[2].Verdict != Holds || !strings.Contains(list[2].Basis, "4M tokens") ||
-		!slices.Equal(links, []string{"[a](#a), the same runs in [b](#b), the same runs in [e](#e)", "[c](#c)", "[d](#d)"}) {
+	if len(list) != 3 || list[0].Verdict != Holds || list[1].Verdict != HoldsNot || list[2].Verdict != Holds ||
+		!strings.Contains(list[2].Basis, "4M tokens") ||
+		!slices.Equal(links, []string{"[a](#a), the same runs in [b](#b), the same runs in [e](#e)",
+			"[c](#c)", "[d](#d)"}) {
 		t.Errorf("%+v %q", list, links)
 	}
 	e.summary()
-	if want := fmt.Sprintf("| Claims of the paper | 0 | 0 | 1 | %d | ", len(beyondClaims)); !strings.Contains(e.String(), want) {
+	if want := fmt.Sprintf("| Claims of the paper | 0 | 0 | 1 | %d | ",
+		len(beyondClaims)); !strings.Contains(e.String(), want) {
 		t.Errorf("%s lacks %q", e.String(), want)
 	}
 }
@@ -78,14 +81,16 @@ func TestWhatThereIs(t *testing.T) {
 		rows[i].Machine, rows[i].Commit = "m", "c"
 	}
 	rows[1].Machine, rows[2].Commit = "", ""
-	needle := &Row{origin: rows[0].origin, Measure: "needle.bound", Task: &TaskInfo{Kind: "needle", Question: "q", Config: map[string]any{"lengths": []any{192.0, 384.0}}}}
+	needle := &Row{origin: rows[0].origin, Measure: "needle.bound",
+		Task: &TaskInfo{Kind: "needle", Question: "q", Config: map[string]any{"lengths": []any{192.0, 384.0}}}}
 	again, other := *needle, *needle
 	again.Measure, other.Measure = "needle.free", "attention.answer"
 	other.Task = &TaskInfo{Kind: "attention", Question: "r", Config: map[string]any{"lengths": []any{7.0}}}
 	again.Command, other.Command = "", "antiphase compare diff"
 	bare, long := *needle, *needle
 	bare.Measure, bare.Task = "needle.bare", &TaskInfo{Kind: "needle", Question: "s"}
-	long.Measure, long.Task = "needle.long", &TaskInfo{Kind: "needle", Question: "l", Config: map[string]any{"lengths": []any{768.0}}}
+	long.Measure, long.Task = "needle.long",
+		&TaskInfo{Kind: "needle", Question: "l", Config: map[string]any{"lengths": []any{768.0}}}
 	rows = append(rows, bare, *needle, again, other, long)
 	f := newFinal(rows)
 	for what, x := range map[string][2]string{
@@ -100,8 +105,9 @@ func TestWhatThereIs(t *testing.T) {
 		}
 	}
 	c := cell{sides: []string{plain, v1, v2}, rates: 2, seeds: 2}
-	if got, want := c.missing(f), "incomplete, 3 of 9 runs: transformer has 1 of 2 learning rates, diff has 1 of 2 seeds, "+
-		"diff has 1 of 2 learning rates, no run of diff2"; got != want {
+	if got, want := c.missing(f),
+		"incomplete, 3 of 9 runs: transformer has 1 of 2 learning rates, diff has 1 of 2 seeds, "+
+			"diff has 1 of 2 learning rates, no run of diff2"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	lost := newFinal([]Row{at(plain, 0, 1, Finished, 0)}) // rows that no learning rate can be chosen by
@@ -121,7 +127,8 @@ func TestWhatThereIs(t *testing.T) {
 		}
 	}
 	if got, want := there(newFinal(rows)), "tiny transformer: 2 seeds (1, 2) at lr 1; tiny diff, small transformer, "+
-		"large transformer: 1 seed (1) at lr 1; 2M or 7M tokens a run"; got != want || c.missing(newFinal(rows)) != "complete" {
+		"large transformer: 1 seed (1) at lr 1; 2M or 7M tokens a run"; got != want ||
+		c.missing(newFinal(rows)) != "complete" {
 		t.Errorf("three sizes: %q, want %q; %q", got, want, c.missing(newFinal(rows)))
 	}
 }
@@ -144,19 +151,23 @@ func scored(arch, tuned string, scores ...float64) (rows []Row) {
 
 // The tuning grid has every rate of every side with the means that chose, and says what floors decided.
 func TestGridByHand(t *testing.T) {
-	const bound, highest = "needle.bound N=4 R=2", " The highest rate tried was chosen for transformer: a higher one may be better."
+	const bound, highest = "needle.bound N=4 R=2",
+		" The highest rate tried was chosen for transformer: a higher one may be better."
 	for _, x := range []struct {
 		what, tuned string
 		low         []float64
 		note, says  string
 		best        float64
 	}{
-		{"by score or loss", bound + orLoss, []float64{0.2, 0.26}, " Every rate of diff is on a floor of the score, so held-out loss chose." + highest,
+		{"by score or loss", bound + orLoss,
+			[]float64{0.2, 0.26}, " Every rate of diff is on a floor of the score, so held-out loss chose." + highest,
 			"which counts only among rates that are on a floor of the score", 2},
-		{"by score alone", bound, []float64{0.26, 0.2}, " Every rate of diff is on a floor of the score, so the choice is chance." + highest,
+		{"by score alone", bound, []float64{0.26, 0.2},
+			" Every rate of diff is on a floor of the score, so the choice is chance." + highest,
 			"not the one with the lowest held-out loss; the tuning grid", 1},
 		{"above the floor", bound + orLoss, []float64{0.9, 0.2},
-			" The lowest rate tried was chosen for diff: a lower one may be better." + highest, "number beside its key (needle.bound N=4 R=2), not the one", 1},
+			" The lowest rate tried was chosen for diff: a lower one may be better." + highest,
+			"number beside its key (needle.bound N=4 R=2), not the one", 1},
 	} {
 		f := newFinal(slices.Concat(scored(plain, x.tuned, 0.5, 0.95), scored(v1, x.tuned, x.low...)))
 		g := f.tuning.grid()
@@ -166,7 +177,8 @@ func TestGridByHand(t *testing.T) {
 			}
 			return ""
 		}
-		want := [][]string{{"size", "architecture", "learning rate", "seeds", "held-out loss, mean", "number beside its key (needle.bound N=4 R=2), mean", "chosen"},
+		want := [][]string{{"size", "architecture", "learning rate",
+			"seeds", "held-out loss, mean", "number beside its key (needle.bound N=4 R=2), mean", "chosen"},
 			{"tiny", plain, "1", "1", "2.0000", "50.0 %", ""}, {"tiny", plain, "2", "1", "1.7500", "95.0 %", "▸"},
 			{"tiny", v1, "1", "1", "2.0000", fmt.Sprintf("%.1f %%", 100*x.low[0]), mark(1)},
 			{"tiny", v1, "2", "1", "1.7500", fmt.Sprintf("%.1f %%", 100*x.low[1]), mark(2)}}
@@ -191,7 +203,9 @@ func TestGridByHand(t *testing.T) {
 		failed int
 		want   string
 	}{{mean(1, 2, 4), 0, "2.3333"}, {nil, 0, "–"}, {nil, 2, "diverged"}, {mean(1), 2, "1.0000; 2 diverged"},
-		{[]Row{{Value: 0.5, Better: eval.Higher, Label: "score"}}, 0, "0.5000"}, {[]Row{{Value: 0.5, Better: eval.Higher, Label: "score, %"}, {Value: 0.75}}, 1, "62.5 %; 1 diverged"}, {[]Row{{Value: 0.5, Better: eval.Lower, Label: "error, %"}}, 0, "0.5000"}} {
+		{[]Row{{Value: 0.5, Better: eval.Higher, Label: "score"}}, 0, "0.5000"},
+		{[]Row{{Value: 0.5, Better: eval.Higher, Label: "score, %"}, {Value: 0.75}}, 1, "62.5 %; 1 diverged"},
+		{[]Row{{Value: 0.5, Better: eval.Lower, Label: "error, %"}}, 0, "0.5000"}} {
 		if got := meanText(x.rows, x.failed); got != x.want {
 			t.Errorf("%q, want %q", got, x.want)
 		}
@@ -206,7 +220,8 @@ func TestGridByHand(t *testing.T) {
 			other[i].LR = 2.5
 		}
 	}
-	if got := newFinal(other).untuned("tiny", plain, v1); got != "learning rates tried: 1, 2 of transformer, 1, 2.5 of diff" {
+	if got := newFinal(other).untuned("tiny", plain, v1); got !=
+		"learning rates tried: 1, 2 of transformer, 1, 2.5 of diff" {
 		t.Errorf("%q", got)
 	}
 	if f.untuned("tiny", v1, v1) != "" {
@@ -229,12 +244,14 @@ func TestBundles(t *testing.T) {
 		}
 	}
 	list := newFinal(rows).bundles()
-	if len(list) != 1 || list[0].ID != "probe-needle-bound" || !list[0].Share || list[0].Floor == nil || *list[0].Floor != 0.25 ||
+	if len(list) != 1 || list[0].ID != "probe-needle-bound" || !list[0].Share || list[0].Floor == nil ||
+		*list[0].Floor != 0.25 ||
 		!strings.HasSuffix(list[0].Note, " Dashed: what naming any hidden number earns.") {
 		t.Fatalf("%+v", list)
 	}
 	sides := list[0].Sides
-	if len(sides) != 2 || sides[0].Name != plain || sides[0].Place != 0 || sides[1].Place != 1 || len(sides[0].Lines) != 2 || len(sides[1].Lines) != 1 ||
+	if len(sides) != 2 || sides[0].Name != plain || sides[0].Place != 0 || sides[1].Place != 1 ||
+		len(sides[0].Lines) != 2 || len(sides[1].Lines) != 1 ||
 		sides[0].Lines[1][1] != [2]float64{2e6, 0.9} {
 		t.Errorf("%+v", sides)
 	}
@@ -253,7 +270,8 @@ func TestBundles(t *testing.T) {
 			rows[i].Floors = nil
 		}
 	}
-	if list := newFinal(rows).bundles(); list[0].Floor != nil || !list[0].Share || strings.Contains(list[0].Note, "Dashed") {
+	if list := newFinal(rows).bundles(); list[0].Floor != nil || !list[0].Share ||
+		strings.Contains(list[0].Note, "Dashed") {
 		t.Errorf("a single needle: %+v", list[0])
 	}
 	rows = nil
@@ -267,131 +285,5 @@ func TestBundles(t *testing.T) {
 		if side.Place != i || len(list[0].Sides) != 6 {
 			t.Errorf("place %d of %d: %+v", i, len(list[0].Sides), side)
 		}
-	}
-}
-
-// What a page says first: sides with their seeds, the count of verdicts, runs that diverged, and that one seed is few.
-func TestLead(t *testing.T) {
-	three := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
-	const one = " With one seed errors are over questions alone: they say nothing about another seed."
-	failed, others := at(v1, 1, 9, Failed, 3), at(plain, 1, 9, Failed, 3)
-	failed.Run, others.Run = "diff-s9", "transformer-s9"
-	wide := slices.Clone(three)
-	for i := range wide {
-		if wide[i].Parameters = 100; wide[i].Arch == v1 {
-			wide[i].Parameters = 90
-		}
-	}
-	for _, x := range []struct {
-		what string
-		rows []Row
-		want string
-	}{
-		{"three seeds", three, "transformer (3 seeds), diff (3 seeds): of the claims that can be asked here 1 hold, 0 do not hold, 0 cannot be told."},
-		{"one seed", slices.Concat(seeded(plain, "lm.loss", 3), seeded(v1, "lm.loss", 1)),
-			"transformer (1 seed), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
-		{"one of them", slices.Concat(seeded(plain, "lm.loss", 3, 3), seeded(v1, "lm.loss", 1)),
-			"transformer (2 seeds), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
-		{"the first of them", slices.Concat(seeded(plain, "lm.loss", 3), seeded(v1, "lm.loss", 1, 1)),
-			"transformer (1 seed), diff (2 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
-		{"unequal", wide, "transformer (3 seeds), diff (3 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. " +
-			"Unequal parameters: diff has 90, transformer 100 (−10.0 %)."},
-		{"diverged", append(slices.Clone(three), failed),
-			"transformer (3 seeds), diff (4 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. 1 run diverged."},
-		{"both diverged", append(slices.Clone(three), failed, others),
-			"transformer (4 seeds), diff (4 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. 2 runs diverged."},
-	} {
-		if got := newFinal(x.rows).lead(); got != x.want {
-			t.Errorf("%s: %q, want %q", x.what, got, x.want)
-		}
-	}
-}
-
-// A word is quoted for a shell if a shell would not take it as it is.
-func TestShellWord(t *testing.T) {
-	for in, want := range map[string]string{"runs/a_B-9.json": "runs/a_B-9.json", "azAZ09": "azAZ09", "a[z": "'a[z'", "a`z": "'a`z'", "a{z": "'a{z'", "a=b,c:d@0.5%+": "a=b,c:d@0.5%+", "": "''", "a b": "'a b'",
-		"it's": `'it'\''s'`, "$HOME": "'$HOME'", "*": "'*'", "ü": "'ü'", "a;b": "'a;b'", "~": "'~'"} {
-		if got := shellWord(in, "linux"); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
-	}
-	// cmd.exe takes single quotation marks as they are.
-	for in, want := range map[string]string{`runs\a`: `runs\a`, `C:\a b\it's`: `"C:\a b\it's"`, "": `""`, "runs/a": "runs/a", "a&b": `"a&b"`} {
-		if got := shellWord(in, "windows"); got != want {
-			t.Errorf("%s: %s on Windows, want %s", in, got, want)
-		}
-	}
-}
-
-// The next steps propose the last run that still has its model, and the program as it was called.
-func TestNextSteps(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a folder")
-	rows := slices.Concat(seeded(plain, "lm.loss", 1, 2), seeded(v1, "lm.loss", 1))
-	next := func(program string) string {
-		return strings.Join((&Options{Dir: dir, Program: program}).Page(rows).Experiment.Next, "\n")
-	}
-	if got := next(""); !strings.HasPrefix(got, "More seeds, learning rates or architectures: ") || strings.Contains(got, "generate") || !strings.Contains(got, ": antiphase evidence '"+dir+"' -o evidence.md") {
-		t.Errorf("without models: %s", got)
-	}
-	for _, run := range []string{"transformer-s1", "transformer-s2"} {
-		if err := os.MkdirAll(filepath.Join(dir, "runs", run, "checkpoints"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := "./ap generate --model '" + filepath.Join(dir, "runs", "transformer-s2") + "' -p \"The\""
-	if got := next("./ap"); !strings.Contains(got, want) || strings.Count(got, "generate") != 1 || !strings.Contains(got, "./ap help glossary") {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// The CSV has a line for every row with the columns of its head, and numbers as they are.
-func TestCSV(t *testing.T) {
-	r := Row{origin: origin{Experiment: "x, y", Run: "a", Size: "tiny", Arch: "diff", LR: 1e-3, Seed: 18446744073709551615, Parameters: 7, Tokens: 1 << 40},
-		Measure: `m "q"`, Value: 1.0 / 3, StdErr: 1e-9, N: 3}
-	got, err := csv.NewReader(strings.NewReader(string(table([]Row{r})))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := [][]string{{"experiment", "run", "size", "arch", "lr", "seed", "parameters", "tokens", "measure", "value", "stderr", "n"},
-		{"x, y", "a", "tiny", "diff", "0.001", "18446744073709551615", "7", "1099511627776", `m "q"`, "0.3333333333333333", "1e-09", "3"}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%q", got)
-	}
-}
-
-// Of missing runs six are named, each once whatever its rate, and the rest counted.
-func TestUnfinishedSentence(t *testing.T) {
-	var runs []Run
-	for seed := range uint64(9) {
-		runs = append(runs, Run{Size: "tiny", Arch: "diff", LR: 1, Seed: seed}, Run{Size: "tiny", Arch: "diff", LR: 2, Seed: seed})
-	}
-	for n, want := range map[uint64]string{9: "", 7: "Unfinished: 14 of 18 runs are there; tiny diff seed 7, tiny diff seed 8 missing. ",
-		3: "Unfinished: 6 of 18 runs are there; tiny diff seed 3, tiny diff seed 4, tiny diff seed 5, tiny diff seed 6, tiny diff seed 7, tiny diff seed 8 missing. ",
-		2: "Unfinished: 4 of 18 runs are there; tiny diff seed 2, tiny diff seed 3, tiny diff seed 4, tiny diff seed 5, tiny diff seed 6, tiny diff seed 7 and 1 more missing. ",
-	} {
-		if got := unfinished(runs, func(r *Run) bool { return r.Seed < n }); got != want {
-			t.Errorf("%d seeds: %q", n, got)
-		}
-	}
-}
-
-// A page of no rows is one: it says nothing and does not fail. Its title and command are those of the rows.
-func TestPageOfRows(t *testing.T) {
-	if p := Summarize(nil); p.Title != "Antiphase comparison" || len(p.Experiment.Verdicts) != 0 {
-		t.Errorf("%+v", p)
-	}
-	rows := seeded(plain, trainSpeed, 50, 70)
-	rows = append(rows, seeded(v1, sharedSpeed, 90)...)
-	p := Summarize(rows)
-	if p.Title != "Comparison x" || p.Command != "antiphase compare transformer" {
-		t.Errorf("%q, %q", p.Title, p.Command)
-	}
-	want := []report.Training{{Model: "transformer s1", Tokens: 2e6, TokensPerSecond: 50}, {Model: "transformer s2", Tokens: 2e6, TokensPerSecond: 70}, {Model: "diff", Tokens: 2e6, TokensPerSecond: 90, Shared: true}}
-	if !reflect.DeepEqual(p.Training, want) {
-		t.Errorf("%+v", p.Training)
-	}
-	row := newFinal(append(slices.Clone(rows), Row{origin: rows[0].origin, Measure: "train.spikes", Value: 3}, Row{origin: rows[0].origin, Measure: "train.grad_norm_late", Value: 0.25})).runRow("tiny", plain, 1)
-	if got := strings.Join(row, "/"); got != "transformer-s1/0/2M/1.0000/–/0.250/3" {
-		t.Errorf("%s", got)
 	}
 }

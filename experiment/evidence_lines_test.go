@@ -26,8 +26,9 @@ func TestLinesOfAClaim(t *testing.T) {
 	c := &claim{text: "it is so", source: "paper", arch: v1, than: plain, measure: "lm.loss", unit: "nats"}
 	e := written(map[string][]Row{"a": rows, "b": other})
 	e.claim(c)
-	want := "| it is so | paper | 1.100 against 3.100: −2.000 [−2.000, −2.000] nats | tiny, 2M tokens, 3 seeds | **holds** | [a](#a) |\n" +
-		"| ″ | ″ | 3.100 against 1.100: +2.000 [+2.000, +2.000] nats | tiny, 2M tokens, 3 seeds | **does not hold** | [b](#b) |\n"
+	want := "| it is so | paper | 1.100 against 3.100: −2.000 [−2.000, −2.000] nats | tiny, 2M tokens, 3 seeds | " +
+		"**holds** | [a](#a) |\n| ″ | ″ | 3.100 against 1.100: +2.000 [+2.000, +2.000] nats | tiny, 2M tokens, 3 " +
+		"seeds | **does not hold** | [b](#b) |\n"
 	if got := e.String(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -62,9 +63,12 @@ func TestSectionOfAnExperiment(t *testing.T) {
 	e.experiment("small-text", rows)
 	got := e.String()
 	at := -1
-	for _, want := range []string{"## small-text\n\n", "Of the plan: incomplete, 7 of 15 runs: ", "Finished so far: transformer, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n" +
-		"```sh\nantiphase compare transformer\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare diff\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare --lr 2\n```\n\n" +
-		"a &lt;machine>; commit c0ffee. another; commit decade. The learning rate of each architecture is the one with the best\nheld-out loss;",
+	for _, want := range []string{"## small-text\n\n", "Of the plan: incomplete, 7 of 15 runs: ",
+		"Finished so far: transformer, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n" +
+			"```sh\nantiphase compare transformer\n```\n\nSome of the runs come from:\n\n```sh\n" +
+			"antiphase compare diff\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare --lr 2\n```\n\n" +
+			"a &lt;machine>; commit c0ffee. another; commit decade. The learning rate of each architecture is the " +
+			"one with the best\nheld-out loss;",
 		"Runs compared. The held-out loss", "| run | parameters | tokens | held-out loss while training |",
 		"|---|---|---|---|---|---|---|\n", "| transformer-s1 | 0 | 2M | 1.0000 |", "| diff-s3 |"} {
 		i := strings.Index(got, want)
@@ -81,15 +85,18 @@ func TestSectionOfAnExperiment(t *testing.T) {
 	e = written(map[string][]Row{"small-text": rows})
 	e.empty()
 	for _, c := range cells {
-		if there := strings.Contains(e.String(), "## "+c.name+"\n\nNot run. Its command,") && strings.Contains(e.String(), c.command+"\n"); there != (c.name != "small-text") {
+		if there := strings.Contains(e.String(), "## "+c.name+"\n\nNot run. Its command,") &&
+			strings.Contains(e.String(), c.command+"\n"); there != (c.name != "small-text") {
 			t.Errorf("the command of %s is there: %v", c.name, there)
 		}
 	}
 	e = written(map[string][]Row{"mine": rows})
 	e.cells()
 	lines := strings.Split(strings.TrimSpace(e.String()), "\n")
-	if n := len(cells); len(lines) != 2+2+n+1 || !strings.HasSuffix(lines[4], ": 3 architectures, 3 learning rates, 3 seeds | not run | missing |") ||
-		lines[4+n] != "| [mine](#mine) | not planned | transformer, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run | – |" {
+	if n := len(cells); len(lines) != 2+2+n+1 ||
+		!strings.HasSuffix(lines[4], ": 3 architectures, 3 learning rates, 3 seeds | not run | missing |") ||
+		lines[4+n] !=
+			"| [mine](#mine) | not planned | transformer, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run | – |" {
 		t.Errorf("%s", e.String())
 	}
 }
@@ -97,8 +104,11 @@ func TestSectionOfAnExperiment(t *testing.T) {
 // Every figure over training has the title and the axis of its own measure.
 func TestTitlesOfBundles(t *testing.T) {
 	want := map[string][2]string{
-		"probe.needle.bound N=4 R=2": {"Bound retrieval by training tokens", "share of numbers given for their own key"}, "curve.valid_loss": {"Held-out loss while training", "nats per token"},
-		"curve.grad_norm": {"Gradient norm", "gradient norm"}, "curve.lambda": {"λ, mean over layers", "λ"}, "probe.outliers.logits_max": {"Largest attention logit", "logit"},
+		"probe.needle.bound N=4 R=2": {"Bound retrieval by training tokens",
+			"share of numbers given for their own key"},
+		"curve.valid_loss": {"Held-out loss while training", "nats per token"},
+		"curve.grad_norm":  {"Gradient norm", "gradient norm"}, "curve.lambda": {"λ, mean over layers", "λ"},
+		"probe.outliers.logits_max": {"Largest attention logit", "logit"},
 		"probe.outliers.hidden_max": {"Largest hidden state", "value"},
 	}
 	var rows []Row

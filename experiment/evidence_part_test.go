@@ -72,7 +72,8 @@ func checkFigures(t *testing.T, what, doc string) {
 		}
 		return x
 	}
-	list := regexp.MustCompile(`\| ([\d.]+) against ([\d.]+)(?:, [a-z]+ [\d.]+)*: ([+−][\d.]+)`).FindAllStringSubmatch(doc, -1)
+	list := regexp.MustCompile(
+		`\| ([\d.]+) against ([\d.]+)(?:, [a-z]+ [\d.]+)*: ([+−][\d.]+)`).FindAllStringSubmatch(doc, -1)
 	if len(list) < 10 {
 		t.Errorf("%s: %d figures", what, len(list))
 	}

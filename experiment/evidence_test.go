@@ -180,12 +180,15 @@ func TestEvidenceOfAllCells(t *testing.T) {
 		if strings.Contains(line, NotRun) {
 			t.Errorf("every experiment was run: %s", line)
 		}
-		if c.measure == "" && (!strings.Contains(line, "`antiphase ") || !strings.Contains(line, Unclear) || !strings.Contains(line, c.why)) {
+		if c.measure == "" && (!strings.Contains(line, "`antiphase ") || !strings.Contains(line, Unclear) ||
+			!strings.Contains(line, c.why)) {
 			t.Errorf("neither reason nor command: %s", line)
 		}
 	}
 	total := 0
-	for _, m := range regexp.MustCompile(`(?m)^\| (?:Claims of the paper|Claims of DIFF V2|Questions asked here) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$`).FindAllStringSubmatch(doc, -1) {
+	counts := regexp.MustCompile(
+		`(?m)^\| (?:Claims of the paper|Claims of DIFF V2|Questions asked here) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$`)
+	for _, m := range counts.FindAllStringSubmatch(doc, -1) {
 		for _, n := range m[1:] {
 			k, _ := strconv.Atoi(n)
 			total += k
@@ -203,7 +206,8 @@ func TestEvidenceOfAllCells(t *testing.T) {
 	if n := strings.Count(doc, "| complete |"); n != len(cells) {
 		t.Errorf("%d of %d experiments are complete", n, len(cells))
 	}
-	for _, want := range []string{`equal tokens \| paper, Fig. 3, Table 6: −0.025 nats \| 0\.4\d\d against 0\.\d{3}: −0\.1.*\*\*holds`,
+	for _, want := range []string{
+		`equal tokens \| paper, Fig. 3, Table 6: −0.025 nats \| 0\.4\d\d against 0\.\d{3}: −0\.1.*\*\*holds`,
 		`chance 1\.1, copy 25\.0: \+1\d`, `Prompts with needles have 192 tokens`} {
 		if !regexp.MustCompile(want).MatchString(doc) {
 			t.Errorf("lacks %q", want)
@@ -224,7 +228,8 @@ func TestEvidenceOfPartOfACell(t *testing.T) {
 		says   []string
 	}{
 		{"two of three seeds", func(m *made) { m.seeds = 2 }, nil, []string{"2 seeds (a verdict needs 3)",
-			"incomplete, 12 of 15 runs: transformer has 2 of 3 seeds", "transformer, diff, diff2: 2 seeds (1, 2) at lr 0.001"}},
+			"incomplete, 12 of 15 runs: transformer has 2 of 3 seeds",
+			"transformer, diff, diff2: 2 seeds (1, 2) at lr 0.001"}},
 		{"one seed", func(m *made) { m.seeds = 1 }, nil, []string{"(one seed: no interval)"}},
 		{"one rate of diff, three of the others", func(m *made) { m.better = all(m) },
 			func(r *Run) bool { return r.Arch == plain || r.LR == 0.001 },

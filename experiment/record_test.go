@@ -75,7 +75,8 @@ func TestTrainingRows(t *testing.T) {
 	for measure, label := range map[string]string{heldOut: "held-out loss at the end of training, nats/token",
 		trainSpeed: "training speed, tokens/s", "train.spikes": "steps with a spike of loss or gradient norm",
 		"train.grad_norm_late": "gradient norm, mean over the last quarter of training",
-		"curve.lambda":         "λ, mean over layers", "curve.lambda_min": "λ, smallest", "curve.lambda_max": "λ, largest"} {
+
+		"curve.lambda": "λ, mean over layers", "curve.lambda_min": "λ, smallest", "curve.lambda_max": "λ, largest"} {
 		if r := by[measure]; r.Label != label || measure != trainSpeed && !strings.HasPrefix(measure, "curve.") &&
 			r.Better != eval.Lower {
 			t.Errorf("%s: %q, better %v", measure, r.Label, r.Better)

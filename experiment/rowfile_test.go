@@ -116,16 +116,19 @@ func TestRowFileCut(t *testing.T) {
 			t.Errorf("without line %d the file is taken", i+1)
 		}
 	}
+	const of = `{"run":"a","size":"tiny","arch":"diff",`
 	for text, want := range map[string]string{
 		without(0):    "line 1: not a row of an experiment: it has no run",
 		without(3):    `line 4: task "q" of tiny-diff-s0 is not described before it is referred to`,
 		without(2, 8): "",
-		`{"size":"tiny","arch":"diff","measure":"lm.loss","value":1}`:                                   "it has no run",
-		`{"run":"a","size":"tiny","arch":"diff","measure":"curve.a","y":[1],"value":1}`:                 "line 1: curve.a of a has 1 values at 0 tokens, and 0 pairs",
-		`{"run":"a","size":"tiny","arch":"diff","measure":"curve.a","at":[1],"y":[1,2],"value":1}`:      "2 values at 1 tokens",
-		`{"run":"a","size":"tiny","arch":"diff","measure":"c","at":[1],"y":[1],"curve":[[1,2]]}`:        "and 1 pairs",
-		`{"run":"a","size":"tiny","arch":"diff","measure":"lm.loss","task":{"question":"q"},"value":1}`: "not described",
-		lines[0] + `{"size":"tiny","measure":"lm.loss","value":1}`:                                      "line 2: not a row of an experiment: it has no run",
+		`{"size":"tiny","arch":"diff","measure":"lm.loss","value":1}`: "it has no run",
+		of + `"measure":"curve.a","y":[1],"value":1}`: "line 1: curve.a of a has 1 values at 0 tokens, " +
+			"and 0 pairs",
+		of + `"measure":"curve.a","at":[1],"y":[1,2],"value":1}`:      "2 values at 1 tokens",
+		of + `"measure":"c","at":[1],"y":[1],"curve":[[1,2]]}`:        "and 1 pairs",
+		of + `"measure":"lm.loss","task":{"question":"q"},"value":1}`: "not described",
+
+		lines[0] + `{"size":"tiny","measure":"lm.loss","value":1}`: "line 2: not a row of an experiment: it has no run",
 	} {
 		_, err := ReadRows(strings.NewReader(text))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

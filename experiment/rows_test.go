@@ -36,7 +36,8 @@ func TestRepeatsByHand(t *testing.T) {
 		list[0].Claim != "DIFF has a lower held-out loss than the Transformer" ||
 		list[0].Source != "held in 10 of 10 seeds" ||
 		list[0].Basis != "this run: seen; over seeds 2 to 2 against 3 to 3" || list[0].Verdict != "repeats" ||
-		lead != "Of 1 difference that repeat over 10 seeds of this plan, this run shows 1. Whatever else differs in the table is this seed's own." {
+		lead != "Of 1 difference that repeat over 10 seeds of this plan, this run shows 1. Whatever else differs in "+
+			"the table is this seed's own." {
 		t.Errorf("%q %+v", lead, list)
 	}
 	if _, list := Repeated([]Repeat{known}, rows, []string{v1, plain}); len(list) != 1 ||
@@ -148,8 +149,11 @@ func TestOneExperiment(t *testing.T) {
 		"as they are": {func(*Row) {}, ""}, "other steps": {func(r *Row) { r.Steps = 9 }, "but one trains on"},
 		"other tokens": {func(r *Row) { r.Tokens = 9 },
 			"transformer-s1 and diff-s1 are both of experiment x, but one trains on 2000000 tokens and the other on 9"},
-		"other text": {func(r *Row) { r.Data = "b" }, "transformer-s1 and diff-s1 are both of experiment x, but were trained on different text or tokens: sets a and b"}, "unknown text": {func(r *Row) { r.Data = "" }, ""},
-		"another choice": {func(r *Row) { r.Tuned = "lm.loss or loss" }, "transformer-s1 and diff-s1 are both of experiment x, but their learning rates are chosen by train.valid_loss and lm.loss"}, "another size": {func(r *Row) { r.Size, r.Steps = "small", 9 }, ""},
+		"other text": {func(r *Row) { r.Data = "b" }, "transformer-s1 and diff-s1 are both of experiment x, but were " +
+			"trained on different text or tokens: sets a and b"}, "unknown text": {func(r *Row) { r.Data = "" }, ""},
+		"another choice": {func(r *Row) { r.Tuned = "lm.loss or loss" }, "transformer-s1 and diff-s1 are both of " +
+			"experiment x, but their learning rates are chosen by train.valid_loss and lm.loss"},
+		"another size": {func(r *Row) { r.Size, r.Steps = "small", 9 }, ""},
 		"other questions": {func(r *Row) { r.Task = &TaskInfo{Question: "other"} },
 			"asked different questions for lm.loss"},
 	} {
@@ -186,8 +190,8 @@ func TestOneExperiment(t *testing.T) {
 	second.Task = &TaskInfo{Question: "p"}
 	for _, rows := range [][]Row{append(slices.Clone(rows), second), append([]Row{second}, rows...)} {
 		if err := oneExperiment(rows); err == nil ||
-			!strings.Contains(err.Error(),
-				"diff2-s1 and transformer-s1 are both of experiment x, but were asked different questions for lm.loss") {
+			!strings.Contains(err.Error(), "diff2-s1 and transformer-s1 are both of experiment x, but were asked "+
+				"different questions for lm.loss") {
 			t.Errorf("a run was asked twice: %v", err)
 		}
 	}

@@ -1,20 +1,14 @@
 package experiment
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"antiphase/data"
-	"antiphase/eval"
 	"antiphase/recipe"
 )
 
@@ -22,8 +16,10 @@ import (
 // quarters of a row, and eight rows for outliers alone.
 func TestDefaultsOfAsks(t *testing.T) {
 	for ask, want := range map[Ask]string{
-		"lm": "length=64 pieces=128 text=set:S", "lm pieces=8 length=9": "length=9 pieces=8 text=set:S", "outliers": "length=64 text=set:S tokens=512",
-		"outliers tokens=7": "length=64 text=set:S tokens=7", "needle needles=3": "lengths=48 needles=3", "attention lengths=5": "lengths=5",
+		"lm": "length=64 pieces=128 text=set:S", "lm pieces=8 length=9": "length=9 pieces=8 text=set:S",
+		"outliers":          "length=64 text=set:S tokens=512",
+		"outliers tokens=7": "length=64 text=set:S tokens=7", "needle needles=3": "lengths=48 needles=3",
+		"attention lengths=5": "lengths=5",
 	} {
 		list, err := tasks([]Ask{ask}, "S", 64)
 		if err != nil || len(list) != 1 {
@@ -55,12 +51,16 @@ func TestAsksOfEverySize(t *testing.T) {
 		set  func()
 		says string
 	}{
-		{[]Run{wide}, func() {}, ""}, {[]Run{wide, low}, func() {}, `--task: "outliers length=32": length is 32, must be 2 to the context, 16`},
-		{[]Run{low, wide}, func() { s.Tasks = []Ask{"lm"} }, ""}, {[]Run{wide, low}, func() { s.Every = 6 }, "--probe-every: is 6, but runs of size low have 5 steps"},
-		{[]Run{wide, low}, func() { s.Probes = nil }, ""}, {[]Run{wide, low}, func() { s.Probes, s.Every = []Ask{"lm", "outliers length=17"}, 1 }, `--probe: "outliers length=17"`},
+		{[]Run{wide}, func() {}, ""}, {[]Run{wide, low}, func() {},
+			`--task: "outliers length=32": length is 32, must be 2 to the context, 16`},
+		{[]Run{low, wide}, func() { s.Tasks = []Ask{"lm"} }, ""},
+		{[]Run{wide, low}, func() { s.Every = 6 }, "--probe-every: is 6, but runs of size low have 5 steps"},
+		{[]Run{wide, low}, func() { s.Probes = nil }, ""}, {[]Run{wide, low},
+			func() { s.Probes, s.Every = []Ask{"lm", "outliers length=17"}, 1 }, `--probe: "outliers length=17"`},
 	} {
 		x.set()
-		if err := s.checkAsks(x.runs); (err == nil) != (x.says == "") || err != nil && !strings.Contains(err.Error(), x.says) {
+		if err := s.checkAsks(x.runs); (err == nil) != (x.says == "") ||
+			err != nil && !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%+v: %v, want %q", s, err, x.says)
 		}
 	}
@@ -72,8 +72,10 @@ func TestAsksOfEverySize(t *testing.T) {
 // A side is compared with the first of its own size, whatever other sizes have.
 func TestUnequalOfSizes(t *testing.T) {
 	of := func(size, arch string, n int) sized { return sized{side{size, arch}, size + " " + arch, n} }
-	got := unequal([]sized{of("a", "x", 1000), of("b", "x", 2000), of("a", "y", 1009), of("b", "y", 2040), of("a", "z", 900)})
-	want := []string{"unequal parameters: b y has 2040, b x 2000 (+2.0 %)", "unequal parameters: a z has 900, a x 1000 (−10.0 %)"}
+	got := unequal([]sized{of("a", "x", 1000), of("b", "x", 2000), of("a", "y", 1009), of("b", "y", 2040),
+		of("a", "z", 900)})
+	want := []string{"unequal parameters: b y has 2040, b x 2000 (+2.0 %)",
+		"unequal parameters: a z has 900, a x 1000 (−10.0 %)"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -84,7 +86,8 @@ func TestUnequalOfSizes(t *testing.T) {
 func TestFinalByHand(t *testing.T) {
 	asked := func(arch string, lr float64, seed uint64, question string, value float64) Row {
 		r := at(arch, lr, seed, "lm.loss", value)
-		r.Run, r.Metric, r.Task = fmt.Sprintf("%s-%g-%d", arch, lr, seed), "loss", &TaskInfo{Name: "lm", Kind: "lm", Question: question}
+		r.Run, r.Metric, r.Task = fmt.Sprintf("%s-%g-%d", arch, lr, seed), "loss",
+			&TaskInfo{Name: "lm", Kind: "lm", Question: question}
 		return r
 	}
 	var rows []Row
@@ -95,7 +98,8 @@ func TestFinalByHand(t *testing.T) {
 				loss.Value = 3 - lr
 			}
 			loss.Run = fmt.Sprintf("%s-%g-1", arch, lr)
-			rows = append(rows, loss, asked(arch, lr, 1, "q", 10*lr), asked(arch, lr, 1, "r", 20*lr), asked(arch, lr, 1, "q", 99))
+			rows = append(rows, loss, asked(arch, lr, 1, "q", 10*lr), asked(arch, lr, 1, "r", 20*lr),
+				asked(arch, lr, 1, "q", 99))
 		}
 	}
 	f := newFinal(rows)
@@ -108,7 +112,8 @@ func TestFinalByHand(t *testing.T) {
 	for _, r := range f.rows {
 		got = append(got, fmt.Sprintf("%s %s %g", r.Run, r.Measure, r.Value))
 	}
-	want := []string{"transformer-2-1 train.valid_loss 1", "transformer-2-1 lm.loss 20", "transformer-2-1 lm.loss 40", "diff-1-1 train.valid_loss 1", "diff-1-1 lm.loss 10", "diff-1-1 lm.loss 20"}
+	want := []string{"transformer-2-1 train.valid_loss 1", "transformer-2-1 lm.loss 20", "transformer-2-1 lm.loss 40",
+		"diff-1-1 train.valid_loss 1", "diff-1-1 lm.loss 10", "diff-1-1 lm.loss 20"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -136,10 +141,12 @@ func TestGridOfCommonSeeds(t *testing.T) {
 		rows = append(rows, r)
 	}
 	f := newFinal(rows)
-	if got := fmt.Sprintf("%q", f.tuning.grid().Rows[1:]); got != `[["tiny" "diff" "1" "1 2" "2.0000" "▸"] ["tiny" "diff" "2" "1" "3.0000" ""]]` {
+	if got := fmt.Sprintf("%q", f.tuning.grid().Rows[1:]); got !=
+		`[["tiny" "diff" "1" "1 2" "2.0000" "▸"] ["tiny" "diff" "2" "1" "3.0000" ""]]` {
 		t.Errorf("%s", got)
 	}
-	if list := f.tables(); len(list) != 2 || list[0].Title != "Tuning grid" || list[1].Title != "Runs compared" || len(list[1].Rows) != 3 {
+	if list := f.tables(); len(list) != 2 || list[0].Title != "Tuning grid" || list[1].Title != "Runs compared" ||
+		len(list[1].Rows) != 3 {
 		t.Errorf("%+v", list)
 	}
 	if list := newFinal(rows[:2]).tables(); len(list) != 1 || list[0].Title != "Runs compared" {
@@ -162,13 +169,21 @@ func TestFits(t *testing.T) {
 		tasks  bool
 		says   string
 	}{
-		"as it is": {func(*Row) {}, Finished, true, ""}, "other steps": {func(x *Row) { x.Steps++ }, Finished, true, "had 9 steps and 1024 tokens there, 8 and 1024 here"},
-		"other tokens": {func(x *Row) { x.Tokens++ }, Finished, true, "1025 tokens there"}, "other text": {func(x *Row) { x.Data = "b" }, Finished, true, "(set b, here a)"},
-		"text that nobody noted": {func(x *Row) { x.Data = "" }, Finished, true, ""}, "other parameters": {func(x *Row) { x.Parameters = 7 }, Finished, true, fmt.Sprintf("had 7 parameters there, %d here", r.parameters())},
-		"another choice": {func(x *Row) { x.Tuned = "lm.loss" + orLoss }, Finished, true, "was chosen by lm.loss there: --tune-by"},
-		"no tasks":       {func(*Row) {}, Finished, false, `was not asked "lm pieces=8" there`}, "diverged": {func(*Row) {}, Failed, false, ""}, "diverged late": {func(*Row) {}, Failed, true, ""}, "cut": {func(*Row) {}, "lm.loss", true, "not those of one finished run"},
+		"as it is": {func(*Row) {}, Finished, true, ""}, "other steps": {func(x *Row) { x.Steps++ }, Finished, true,
+			"had 9 steps and 1024 tokens there, 8 and 1024 here"},
+		"other tokens":           {func(x *Row) { x.Tokens++ }, Finished, true, "1025 tokens there"},
+		"other text":             {func(x *Row) { x.Data = "b" }, Finished, true, "(set b, here a)"},
+		"text that nobody noted": {func(x *Row) { x.Data = "" }, Finished, true, ""},
+		"other parameters": {func(x *Row) { x.Parameters = 7 }, Finished, true,
+			fmt.Sprintf("had 7 parameters there, %d here", r.parameters())},
+		"another choice": {func(x *Row) { x.Tuned = "lm.loss" + orLoss }, Finished, true,
+			"was chosen by lm.loss there: --tune-by"},
+		"no tasks": {func(*Row) {}, Finished, false, `was not asked "lm pieces=8" there`},
+		"diverged": {func(*Row) {}, Failed, false, ""}, "diverged late": {func(*Row) {}, Failed, true, ""},
+		"cut": {func(*Row) {}, "lm.loss", true, "not those of one finished run"},
 	} {
-		base := Row{origin: origin{Experiment: s.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Parameters: r.parameters(), Steps: 8, Tokens: 8 * 4 * 32, Data: "a"}}
+		base := Row{origin: origin{Experiment: s.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR,
+			Seed: r.Seed, Parameters: r.parameters(), Steps: 8, Tokens: 8 * 4 * 32, Data: "a"}}
 		x.change(&base)
 		var rows []Row
 		for _, m := range []string{"lm.loss", "outliers.logits_max"} {
@@ -189,11 +204,14 @@ func TestFits(t *testing.T) {
 			t.Error("text is compared before there is any")
 		}
 	}
-	if err, bad := s.named("f", nil), (*data.CorruptError)(nil); !errors.As(err, &bad) || bad.File != "f" || bad.Fault != "has no rows" {
+	if err, bad := s.named("f", nil), (*data.CorruptError)(nil); !errors.As(err, &bad) || bad.File != "f" ||
+		bad.Fault != "has no rows" {
 		t.Errorf("no rows: %v", err)
 	}
-	others := []Row{{origin: origin{Experiment: "a"}}, {origin: origin{Experiment: "b"}}, {origin: origin{Experiment: "a"}}}
-	if err := s.named("f", others); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), `f has rows of a, b and none of "nano"`) {
+	others := []Row{{origin: origin{Experiment: "a"}}, {origin: origin{Experiment: "b"}},
+		{origin: origin{Experiment: "a"}}}
+	if err := s.named("f", others); !errors.Is(err, ErrOther) ||
+		!strings.Contains(err.Error(), `f has rows of a, b and none of "nano"`) {
 		t.Errorf("other experiments: %v", err)
 	}
 	if err := s.named("f", append(others, Row{origin: origin{Experiment: "nano"}})); err != nil {
@@ -214,7 +232,8 @@ func TestRecipeSettings(t *testing.T) {
 		}
 		return r
 	}
-	if r := of("low"); r.Optim.Beta2 != 0.7 || r.Optim.Beta1 != 0.8 || r.Model.Arch != "diff" || r.Name != "nano-low-lr1-s1" {
+	if r := of("low"); r.Optim.Beta2 != 0.7 || r.Optim.Beta1 != 0.8 || r.Model.Arch != "diff" ||
+		r.Name != "nano-low-lr1-s1" {
 		t.Errorf("a variant: %+v", r.Optim)
 	}
 	if r := of("diff"); r.Optim.Beta2 != 0.9 {
@@ -229,8 +248,9 @@ func TestRecipeSettings(t *testing.T) {
 		t.Errorf("a mixture: %+v", r.Data)
 	}
 	for want, change := range map[string]func(){
-		"--set: ": func() { s.Set, s.Data = []string{"optim.beta9=1"}, nil }, "--variant: low: ": func() { s.Set, s.Variants = nil, []Variant{"low diff optim.beta9=1"} },
-		"--data: ": func() { s.Variants, s.Data = nil, []string{"x@0"} },
+		"--set: ":          func() { s.Set, s.Data = []string{"optim.beta9=1"}, nil },
+		"--variant: low: ": func() { s.Set, s.Variants = nil, []Variant{"low diff optim.beta9=1"} },
+		"--data: ":         func() { s.Variants, s.Data = nil, []string{"x@0"} },
 	} {
 		s := s
 		*s = *nanoSpec(20)
@@ -239,7 +259,8 @@ func TestRecipeSettings(t *testing.T) {
 		if len(s.Variants) > 0 {
 			arch = "low"
 		}
-		if _, err := s.recipe(&Run{Size: "nano", Arch: arch, LR: 1, Seed: 1}); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := s.recipe(&Run{Size: "nano", Arch: arch, LR: 1, Seed: 1}); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -255,123 +276,17 @@ func TestFillsByHand(t *testing.T) {
 		runs []Run
 		says string
 	}{
-		{[2]int64{2, 3}, []Run{run("a", 4)}, ""}, {[2]int64{}, []Run{run("a", 4)}, "one: is too little text to hold any of it out"}, {[2]int64{0, 5}, []Run{run("a", 4)}, ""},
-		{[2]int64{2, 3}, []Run{run("a", 4), run("b", 5)}, "one: has 45 tokens to train on, one batch of b takes 50"}, {[2]int64{5, 6}, []Run{run("a", 4)}, "has 39 tokens"},
+		{[2]int64{2, 3}, []Run{run("a", 4)}, ""}, {[2]int64{}, []Run{run("a", 4)},
+			"one: is too little text to hold any of it out"}, {[2]int64{0, 5}, []Run{run("a", 4)}, ""},
+		{[2]int64{2, 3}, []Run{run("a", 4), run("b", 5)}, "one: has 45 tokens to train on, one batch of b takes 50"},
+		{[2]int64{5, 6}, []Run{run("a", 4)}, "has 39 tokens"},
 	} {
-		m := &data.Manifest{Tokens: 50, Sources: []data.SourceInfo{{Name: "one", Tokens: 30, HeldOut: x.held[0]}, {Name: "two", Tokens: 20, HeldOut: x.held[1]}}}
+		m := &data.Manifest{Tokens: 50, Sources: []data.SourceInfo{{Name: "one", Tokens: 30, HeldOut: x.held[0]},
+			{Name: "two", Tokens: 20, HeldOut: x.held[1]}}}
 		err := filled(m, x.runs)
-		if (err == nil) != (x.says == "") || err != nil && (!errors.As(err, new(*data.SourceError)) || !strings.Contains(err.Error(), x.says)) {
+		if (err == nil) != (x.says == "") ||
+			err != nil && (!errors.As(err, new(*data.SourceError)) || !strings.Contains(err.Error(), x.says)) {
 			t.Errorf("%v held out: %v, want %q", x.held, err, x.says)
 		}
-	}
-}
-
-// Processes divide the runs of a list so that each is worked on once, whatever their numbers.
-func TestEveryRunIsSomebodys(t *testing.T) {
-	for ranks := range 5 {
-		for n := range 12 {
-			runs, count := make([]Run, n), map[uint64]int{}
-			for i := range runs {
-				runs[i].Seed = uint64(i)
-			}
-			for rank := range max(ranks, 1) {
-				for _, r := range (&lab{Options: Options{Rank: rank, Ranks: ranks}}).mine(runs) {
-					count[r.Seed]++
-				}
-			}
-			for i := range uint64(n) {
-				if count[i] != 1 {
-					t.Errorf("%d processes, %d runs: run %d is worked on %d times", ranks, n, i, count[i])
-				}
-			}
-		}
-	}
-}
-
-// Two processes with one folder give the rows of one. Rows and answers say where they come from and by which seed they
-// were drawn, and a model of another size says so in its last row.
-func TestTwoProcesses(t *testing.T) {
-	s := nanoSpec(2)
-	s.Every, s.Variants, s.LRs, s.Seeds, s.TuneSeeds = 1, []Variant{"wide diff model.ffn=192"}, s.LRs[:1], s.Seeds[:1], 0
-	single, out := options(t.TempDir(), oneThread(t)), said{}
-	single.Say = out.say
-	alone, err := Work(context.Background(), s, single)
-	if err != nil || out.with("warning: unequal parameters: nano wide has") != 1 || out.with("warning: ") != 1 {
-		t.Fatalf("%v; said: %q", err, out.lines)
-	}
-	dir := t.TempDir()
-	meet := barrier(2)
-	var wg sync.WaitGroup
-	var lists [2][]Row
-	var mu sync.Mutex
-	asked := map[string]bool{}
-	for rank := range 2 {
-		opt := options(dir, oneThread(t))
-		opt.Rank, opt.Ranks, opt.Wait = rank, 2, meet
-		opt.Machine, opt.Commit, opt.Command, opt.Precision, opt.Kind = "m", "c", "x", "fp32", "cpu here"
-		opt.Progress = func(p Progress) {
-			mu.Lock()
-			defer mu.Unlock()
-			asked[regexp.MustCompile(`\d+`).ReplaceAllString(p.Task, "N")] = true
-		}
-		wg.Go(func() {
-			rows, err := Work(context.Background(), s, opt)
-			if err != nil {
-				t.Error(err)
-			}
-			lists[rank] = rows
-		})
-	}
-	wg.Wait()
-	plainRows := func(rows []Row) []byte {
-		rows = slices.Clone(rows)
-		for i := range rows {
-			if r := &rows[i]; r.Machine+r.Commit+r.Command != "" && r.Machine+r.Commit+r.Command != "mcx" {
-				t.Errorf("%s: %q %q %q", r.Run, r.Machine, r.Commit, r.Command)
-			}
-			rows[i].Machine, rows[i].Commit, rows[i].Command = "", "", ""
-		}
-		return withoutTimings(t, rows)
-	}
-	for rank, rows := range lists {
-		if len(rows) == 0 || rows[0].Machine != "m" || !bytes.Equal(plainRows(rows), plainRows(alone)) {
-			t.Errorf("process %d has other rows than one alone", rank)
-		}
-	}
-	for _, r := range alone {
-		if wide := r.Arch == "wide"; r.Measure == Finished && (strings.Contains(r.Note, "unequal parameters: nano wide has") != wide || !wide && r.Note != "") {
-			t.Errorf("%s: the last row says %q", r.Run, r.Note)
-		}
-	}
-	if !asked["lm N/N"] || !asked["outliers N/N"] {
-		t.Errorf("progress names %v", asked)
-	}
-	for _, store := range []string{"eval", "probe"} {
-		got, err := eval.ReadStores(filepath.Join(dir, "runs", "nano-diff-lr0.001-s1", store))
-		if err != nil || len(got.Cells()) == 0 {
-			t.Fatalf("%s: %v", store, err)
-		}
-		for _, c := range got.Cells() {
-			if h := c.Head; h.Seed != 20 || h.Machine != "m" || h.Commit != "c" || h.Model.Precision != "fp32" || h.Model.Device != "cpu here" {
-				t.Errorf("%s: %+v", store, h)
-			}
-		}
-	}
-}
-
-// barrier returns a function that returns once n callers have called it.
-func barrier(n int) func() error {
-	var mu sync.Mutex
-	here, open := 0, make(chan struct{})
-	return func() error {
-		mu.Lock()
-		gate := open
-		if here++; here == n {
-			here, open = 0, make(chan struct{})
-			close(gate)
-		}
-		mu.Unlock()
-		<-gate
-		return nil
 	}
 }

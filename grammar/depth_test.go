@@ -29,10 +29,12 @@ func TestDeepestText(t *testing.T) {
 			"null", maxDepth / 4, "null"},
 		// A property, its value and its reference; the 1 takes two references more, so the last levels cannot be used.
 		{`{"type":"object","properties":{"b":{"$ref":"#"},"a":{"$ref":"#/$defs/x"}},"required":["a"],
-			"$defs":{"x":{"$ref":"#/$defs/y"},"y":{"$ref":"#/$defs/z"},"z":{"const":1}}}`, `{"b":`, `,"a":1}`, `{"a":1}`, 40, `a":1}`},
+			"$defs":{"x":{"$ref":"#/$defs/y"},"y":{"$ref":"#/$defs/z"},"z":{"const":1}}}`,
+			`{"b":`, `,"a":1}`, `{"a":1}`, 40, `a":1}`},
 		// The same with a property before it that needs little: what comes after it still counts.
 		{`{"type":"object","properties":{"n":{"const":0},"b":{"$ref":"#"},"a":{"$ref":"#/$defs/x"}},"required":["n","a"],
-			"$defs":{"x":{"$ref":"#/$defs/y"},"y":{"$ref":"#/$defs/z"},"z":{"const":1}}}`, `{"n":0,"b":`, `,"a":1}`, `{"n":0,"a":1}`, 40, `a":1}`},
+			"$defs":{"x":{"$ref":"#/$defs/y"},"y":{"$ref":"#/$defs/z"},"z":{"const":1}}}`,
+			`{"n":0,"b":`, `,"a":1}`, `{"n":0,"a":1}`, 40, `a":1}`},
 	} {
 		g := compiled(t, c.schema)
 		for _, n := range []int{1, c.levels - 1, c.levels, c.levels + 1} {

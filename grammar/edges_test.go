@@ -91,9 +91,11 @@ func TestLimitsInWords(t *testing.T) {
 		schema string
 		l      Limits
 	}{
-		"schema: is too large":                                {`{"type":"string","maxLength":100}`, Limits{Code: 100}},
-		"schema: has more than 2 schemas":                     {`{"type":"array","items":{"type":"array","items":{"type":"null"}}}`, Limits{Nodes: 2}},
-		"schema at /items/items: is nested deeper than 1":     {`{"type":"array","items":{"type":"array","items":{"type":"null"}}}`, Limits{Depth: 1}},
+		"schema: is too large": {`{"type":"string","maxLength":100}`, Limits{Code: 100}},
+		"schema: has more than 2 schemas": {
+			`{"type":"array","items":{"type":"array","items":{"type":"null"}}}`, Limits{Nodes: 2}},
+		"schema at /items/items: is nested deeper than 1": {
+			`{"type":"array","items":{"type":"array","items":{"type":"null"}}}`, Limits{Depth: 1}},
 		"schema at /$defs/1: is nested deeper than 2":         {chain, Limits{Depth: 2}},
 		"schema: takes too long to compile":                   {`{"type":"null"}`, Limits{Time: -1}},
 		"schema: maxItems must be a whole number from 0 to 7": {`{"type":"array","maxItems":8}`, Limits{Length: 7}},
@@ -109,21 +111,31 @@ func TestLimitsInWords(t *testing.T) {
 // Schemas that refer to themselves with nothing in between, in a part of the schema and by way of others; and keywords
 // that restrict nothing.
 func TestLoopsAndAnnotations(t *testing.T) {
-	const loop = "refers to itself with nothing in between"
+	const (
+		loop = "refers to itself with nothing in between"
+		list = `{"type":"array","items":{"$ref":"#/$defs/a"},"$defs":`
+	)
 	for schema, problem := range map[string]string{
-		`{"type":"array","items":{"$ref":"#/$defs/a"},"$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/a"}]}}}`:                      loop,
-		`{"type":"array","items":{"$ref":"#/$defs/a"},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}}}`: loop,
-		`{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"null"}}}`:                                               "",
-		`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"$ref":"#"}}}`:                                                                "",
-		`{"type":"null","example":1,"discriminator":{"propertyName":"x"},"$defs":{},"definitions":{"x":1}}`:                                 "",
-		`{"type":"number","oneOf":[{"type":"string"}]}`:                                                                                     "an alternative of oneOf has types other than number, which type beside it excludes",
-		`{"type":["null","array"],"allOf":[{"type":"string"}]}`:                                                                             "an alternative of allOf has types other than null and array, which type beside it excludes",
-		`{"type":"string","anyOf":[{"type":["string",3]}]}`:                                                                                 "type must be one of object, array, string, number, integer, boolean, null, or a list of them",
-		`{"$ref":"/$defs/a","$defs":{"a":{"type":"null"}}}`:                                                                                 "$ref must be a pointer within the schema, such as #/$defs/name",
-		`{"$ref":"$defs/a","$defs":{"a":{"type":"null"}}}`:                                                                                  "$ref must be a pointer within the schema, such as #/$defs/name",
-		`{"$ref":"#x","$defs":{},"title":"","":{"type":"null"}}`:                                                                            "$ref must be a pointer within the schema, such as #/$defs/name",
-		`{"$ref":"#/$defs/b","$defs":{"a":{"type":"null"}}}`:                                                                                "$ref \"#/$defs/b\" names nothing",
-		`{"$ref":"#/$defs/a/b","$defs":{"a":true}}`:                                                                                         "$ref \"#/$defs/a/b\" names nothing",
+		list + `{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/a"}]}}}`:                      loop,
+		list + `{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}}}`: loop,
+
+		`{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"null"}}}`:               "",
+		`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"$ref":"#"}}}`:                                "",
+		`{"type":"null","example":1,"discriminator":{"propertyName":"x"},"$defs":{},"definitions":{"x":1}}`: "",
+		`{"type":"number","oneOf":[{"type":"string"}]}`: "an alternative of oneOf has types other than number, which " +
+			"type beside it excludes",
+		`{"type":["null","array"],"allOf":[{"type":"string"}]}`: "an alternative of allOf has types other than null " +
+			"and array, which type beside it excludes",
+		`{"type":"string","anyOf":[{"type":["string",3]}]}`: "type must be one of object, array, string, number, " +
+			"integer, boolean, null, or a list of them",
+		`{"$ref":"/$defs/a","$defs":{"a":{"type":"null"}}}`: "$ref must be a pointer within the schema, such as " +
+			"#/$defs/name",
+		`{"$ref":"$defs/a","$defs":{"a":{"type":"null"}}}`: "$ref must be a pointer within the schema, such as " +
+			"#/$defs/name",
+		`{"$ref":"#x","$defs":{},"title":"","":{"type":"null"}}`: "$ref must be a pointer within the schema, such as " +
+			"#/$defs/name",
+		`{"$ref":"#/$defs/b","$defs":{"a":{"type":"null"}}}`: "$ref \"#/$defs/b\" names nothing",
+		`{"$ref":"#/$defs/a/b","$defs":{"a":true}}`:          "$ref \"#/$defs/a/b\" names nothing",
 	} {
 		_, err := Compile([]byte(schema), Limits{})
 		var e *SchemaError
@@ -217,7 +229,8 @@ func TestParsesOfAState(t *testing.T) {
 	two := `{"type":"array","items":{"$ref":"#"}}`
 	for schema, most := range map[string]int{
 		// Twice as many with each bracket.
-		`{"anyOf":[` + two + `,` + two + `,{"type":"null"}]}`:                                                                       maxThreads,
+		`{"anyOf":[` + two + `,` + two + `,{"type":"null"}]}`: maxThreads,
+
 		`{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"},{"type":"array","items":{"$ref":"#"}}],"$defs":{"a":{"type":"null"}}}`: 40,
 		`{"type":"array"}`: 40,
 	} {

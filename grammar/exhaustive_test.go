@@ -219,7 +219,8 @@ func TestEveryLength(t *testing.T) {
 	for kind, good := range map[string]string{"integer": "1 -2 0 10", "number": "1 -2 0 10 1.5 -0.25 1e5 2E-3",
 		"boolean": "true false", "null": "null", "string": `"" "a"`, "array": `[] [1]`, "object": `{} {"a":1}`} {
 		g := compiled(t, fmt.Sprintf(`{"type":%q}`, kind))
-		for _, text := range strings.Fields(`1 -2 0 10 1.5 -0.25 1e5 2E-3 true false null "" "a" [] [1] {} {"a":1} 01 -01 1. .5 +1 - 1e "a a" tru nul`) {
+		for _, text := range strings.Fields(`1 -2 0 10 1.5 -0.25 1e5 2E-3 true false null "" "a" [] [1] {} {"a":1} 01
+			-01 1. .5 +1 - 1e "a a" tru nul`) {
 			want := strings.Contains(" "+good+" ", " "+text+" ")
 			if reads(g, text) != want {
 				t.Errorf("%s: %s is read: %v", kind, text, !want)

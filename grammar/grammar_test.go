@@ -359,7 +359,8 @@ func BenchmarkMask(b *testing.B) {
 		list = append(list, w)
 	}
 	v := NewVocabulary(list, []int32{0})
-	g, err := Compile([]byte(`{"type":"object","properties":{"a":{"type":"string","maxLength":2000}},"required":["a"]}`), Limits{})
+	g, err := Compile([]byte(
+		`{"type":"object","properties":{"a":{"type":"string","maxLength":2000}},"required":["a"]}`), Limits{})
 	if err != nil {
 		b.Fatal(err)
 	}

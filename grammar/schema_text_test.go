@@ -9,7 +9,8 @@ import (
 // Reading of a schema's own text: a repeated key keeps its first place and its last value, text after the end is an
 // error whatever it is, and nesting is bounded.
 func TestSchemaText(t *testing.T) {
-	g := compiled(t, `{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"},"a":{"type":"integer"}},"required":["a","b"]}`)
+	g := compiled(t,
+		`{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"},"a":{"type":"integer"}},"required":["a","b"]}`)
 	if !reads(g, `{"a":1,"b":null}`) || reads(g, `{"b":null,"a":1}`) || reads(g, `{"a":null,"b":null}`) {
 		t.Error("a repeated property")
 	}

@@ -3,7 +3,6 @@ package grammar
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,213 +10,61 @@ import (
 	"time"
 )
 
-// follow reads a text with a matcher of single bytes (id of byte b is b+1) and reports whether it was allowed
-// throughout.
-func follow(m *Matcher, text string) bool {
-	logits := make([]float32, m.v.size)
-	for i := range len(text) {
-		clear(logits)
-		m.Mask(logits)
-		id := int32(text[i]) + 1
-		if math.IsInf(float64(logits[id]), -1) {
-			return false
-		}
-		m.Accept(id)
-	}
-	return true
-}
-
-// A text in progress goes on as it would have if the grammar drops its cached states for another one meanwhile.
-func TestMatcherSurvivesReset(t *testing.T) {
-	const whole = `[[[1,[2]],{"a":[[3]]}],"x"]`
-	for cut := range len(whole) {
-		g := compiled(t, `{"type":"array"}`)
-		v := words()
-		m := g.NewMatcher(v)
-		if !follow(m, whole[:cut]) {
-			t.Fatalf("%s is refused", whole[:cut])
-		}
-		g.mu.Lock()
-		g.reset()
-		g.mu.Unlock()
-		if other := g.NewMatcher(v); !follow(other, `[{"b":[]}`) {
-			t.Fatal("another text is refused")
-		}
-		if !follow(m, whole[cut:]) {
-			t.Fatalf("%s is refused after a reset at %d", whole, cut)
-		}
-		if m2 := g.NewMatcher(v); follow(m2, whole+"]") {
-			t.Error("one bracket too many is allowed")
-		}
-	}
-}
-
-// A grammar that has met more states than it caches starts anew, and stays small.
-func TestManyStates(t *testing.T) {
-	g := compiled(t, `{"type":"string","maxLength":1100}`)
-	v := words()
-	text := `"` + strings.Repeat("é", 1100) // more than 2048 states
-	small := g.Size()
-	for range 3 {
-		m := g.NewMatcher(v)
-		for i := range len(text) {
-			m.Accept(int32(text[i]) + 1)
-		}
-		if size := g.Size(); size < small || size > 32<<20 {
-			t.Errorf("%d bytes, %d at first", size, small)
-		}
-		if follow(m, "x") || !follow(m, `"`) {
-			t.Error("1100 characters are not the longest text")
-		}
-		if n := len(g.cache.states); n > maxStates {
-			t.Errorf("%d states", n)
-		}
-	}
-	full := g.Size()
-	if g.NewMatcher(v); g.Size() >= full/10 {
-		t.Errorf("%d bytes after %d: nothing was dropped", g.Size(), full)
-	}
-}
-
-// The mask allows a token exactly if its bytes can be read one by one, and an end exactly after a whole text.
-func TestMaskIsTheTokens(t *testing.T) {
-	list := [][]byte{nil}
-	for b := range 256 {
-		list = append(list, []byte{byte(b)})
-	}
-	// Tokens that are prefixes of each other, several with the same bytes, a second end, and one without bytes.
-	for _, w := range []string{`{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"b"`, `{}`, `{}`, `[`, `[[`, `[[]`, `[]`, `"a":1}`, `1}`, `12`, `1.5`, ``, `end`, `}`, `,"b`} {
-		list = append(list, []byte(w))
-	}
-	ends := []int32{0, int32(len(list) - 3), 9999}
-	v := NewVocabulary(list, ends)
-	r := rand.New(rand.NewPCG(3, 4))
-	for _, schema := range schemas {
-		g := compiled(t, schema)
-		m := g.NewMatcher(v)
-		for n := range 40 {
-			logits := make([]float32, len(list)+5)
-			m.Mask(logits)
-			var allowed []int32
-			for id := range logits {
-				want := false
-				switch {
-				case slices.Contains(ends, int32(id)):
-					want = m.state.accept
-				case id < len(list) && len(list[id]) > 0:
-					s := m.state
-					for _, b := range list[id] {
-						if s == nil {
-							break
-						}
-						s = g.step(s, b)
-					}
-					want = s != nil
-				}
-				if got := !math.IsInf(float64(logits[id]), -1); got != want {
-					t.Fatalf("%s: token %d is allowed: %v", schema, id, got)
-				}
-				if want {
-					allowed = append(allowed, int32(id))
-				}
-			}
-			if n == 39 || len(allowed) == 0 || m.Accept(allowed[r.IntN(len(allowed))]) {
-				break
-			}
-		}
-	}
-	for _, id := range []int32{-1, int32(len(list)), 0, int32(len(list) - 4)} {
-		if _, ok := v.find(id); ok {
-			t.Errorf("id %d has a place", id)
-		}
-	}
-}
-
-// A model may have more logits than the vocabulary has tokens, which are forbidden all; on both sides of a word's 64
-// bits.
-func TestMaskBeyondTheVocabulary(t *testing.T) {
-	for _, size := range []int{62, 63, 64, 65, 127, 128, 129} {
-		list := make([][]byte, size)
-		list[0], list[size-1] = []byte("1"), []byte("1")
-		ends := []int32{int32(size - 2), int32(size), int32(size + 1)} // one of them in the vocabulary
-		m := compiled(t, `{"type":"integer"}`).NewMatcher(NewVocabulary(list, ends))
-		for n := range 3 {
-			logits := make([]float32, size+130)
-			m.Mask(logits)
-			for id, l := range logits {
-				want := id == 0 || id == size-1 || n > 0 && id == size-2
-				if allowed := !math.IsInf(float64(l), -1); allowed != want {
-					t.Errorf("of %d tokens id %d is allowed after %d: %v", size, id, n, allowed)
-				}
-			}
-			if m.Accept(0) {
-				t.Error("a number may go on")
-			}
-		}
-	}
-}
-
-// Missing names the first byte of UTF-8 texts without a token of its own.
-func TestMissing(t *testing.T) {
-	var list [][]byte
-	for b := range 256 {
-		list = append(list, []byte{byte(b)})
-	}
-	without := func(b int) *Vocabulary {
-		l := slices.Clone(list)
-		l[b] = []byte{byte(b), 'x'} // only as part of a longer one
-		return NewVocabulary(l, nil)
-	}
-	if got := NewVocabulary(list, nil).Missing(); got != -1 {
-		t.Errorf("%#x is missing of all", got)
-	}
-	for b := range 256 {
-		want := b
-		if b < 0x20 || b == 0xc0 || b == 0xc1 || b >= 0xf5 {
-			want = -1
-		}
-		if got := without(b).Missing(); got != want {
-			t.Errorf("without %#x: %#x", b, got)
-		}
-	}
-	if got := NewVocabulary(list, []int32{'a'}).Missing(); got != 'a' {
-		t.Errorf("the end is not a token of a text: %#x", got)
-	}
-}
-
 // Pairs of schemas and values: what is read is valid by the validator, and what is valid and in the schema's order is
 // read.
 func TestSchemasAndValues(t *testing.T) {
-	values := []string{`null`, `true`, `false`, `0`, `1`, `-1`, `1.5`, `""`, `"a"`, `"b"`, `"ab"`, `[]`, `[1]`, `["a"]`, `[1,"a"]`, `[null]`, `[[]]`, `[[1]]`, `{}`, `{"a":1}`, `{"a":"a"}`,
-		`{"b":1}`, `{"a":1,"b":1}`, `{"a":{"a":1}}`, `{"a":[1]}`, `{"a":null}`, `{"kind":"x","v":1}`, `{"kind":"y","w":"a"}`, `{"kind":"x","w":"a"}`, `{"next":{"next":null}}`, `{"next":null}`, `{"%":1}`}
+	values := []string{`null`, `true`, `false`, `0`, `1`, `-1`, `1.5`, `""`, `"a"`, `"b"`, `"ab"`, `[]`, `[1]`, `["a"]`,
+		`[1,"a"]`, `[null]`, `[[]]`, `[[1]]`, `{}`, `{"a":1}`, `{"a":"a"}`,
+		`{"b":1}`, `{"a":1,"b":1}`, `{"a":{"a":1}}`, `{"a":[1]}`, `{"a":null}`, `{"kind":"x","v":1}`,
+		`{"kind":"y","w":"a"}`, `{"kind":"x","w":"a"}`, `{"next":{"next":null}}`, `{"next":null}`, `{"%":1}`}
 	for _, c := range []struct {
 		schema string
 		less   string // valid values that are deliberately not read
 	}{
-		{`{"type":["string","null"]}`, ``}, {`{"type":["integer","boolean"]}`, ``}, {`{"type":["number","integer"]}`, ``}, {`{"type":["array","object"]}`, ``},
-		{`{"enum":[null,true,1,"a",[1],{"a":1}]}`, ``}, {`{"type":"null","enum":[null,1]}`, ``}, {`{"type":"boolean","enum":[true,"a"]}`, ``}, {`{"type":"array","enum":[[1],1]}`, ``},
-		{`{"type":"object","enum":[{"a":1},1]}`, ``}, {`{"type":"integer","enum":[1,1.5,"a"]}`, ``}, {`{"type":"number","enum":[1,1.5,"a"]}`, ``}, {`{"type":["string","null"],"enum":[null,"a",1]}`, ``},
-		{`{"type":"string","const":"a"}`, ``}, {`{"const":[1,"a"]}`, ``}, {`{"const":{"a":{"a":1}}}`, ``}, {`{"const":{"a":1,"b":1}}`, ``}, {`{"const":-1}`, ``},
-		{`{"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]}`, ``}, {`{"anyOf":[{"anyOf":[{"const":1},{"const":"a"}]},{"allOf":[{"type":"null"}]}]}`, ``},
-		{`{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"integer"}}]}`, ``}, {`{"oneOf":[{"type":["string","null"]},{"type":"integer"}]}`, ``}, {`{"allOf":[{"anyOf":[{"type":"null"},{"type":"boolean"}]}]}`, ``},
+		{`{"type":["string","null"]}`, ``}, {`{"type":["integer","boolean"]}`, ``},
+		{`{"type":["number","integer"]}`, ``}, {`{"type":["array","object"]}`, ``},
+		{`{"enum":[null,true,1,"a",[1],{"a":1}]}`, ``}, {`{"type":"null","enum":[null,1]}`, ``},
+		{`{"type":"boolean","enum":[true,"a"]}`, ``}, {`{"type":"array","enum":[[1],1]}`, ``},
+		{`{"type":"object","enum":[{"a":1},1]}`, ``}, {`{"type":"integer","enum":[1,1.5,"a"]}`, ``},
+		{`{"type":"number","enum":[1,1.5,"a"]}`, ``}, {`{"type":["string","null"],"enum":[null,"a",1]}`, ``},
+		{`{"type":"string","const":"a"}`, ``}, {`{"const":[1,"a"]}`, ``}, {`{"const":{"a":{"a":1}}}`, ``},
+		{`{"const":{"a":1,"b":1}}`, ``}, {`{"const":-1}`, ``},
+		{`{"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]}`, ``},
+		{`{"anyOf":[{"anyOf":[{"const":1},{"const":"a"}]},{"allOf":[{"type":"null"}]}]}`, ``},
+		{`{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"integer"}}]}`, ``},
+		{`{"oneOf":[{"type":["string","null"]},{"type":"integer"}]}`, ``},
+		{`{"allOf":[{"anyOf":[{"type":"null"},{"type":"boolean"}]}]}`, ``},
 		{`{"type":"string","anyOf":[{"type":"string","maxLength":1},{"type":"string","minLength":2}]}`, ``},
-		{`{"type":"string","anyOf":[{"maxLength":1},{"const":"ab"}]}`, ``}, {`{"type":"string","anyOf":[true]}`, ``}, {`{"type":["string","null"],"anyOf":[{},{"type":"null"}]}`, ``},
-		{`{"type":"integer","anyOf":[{"enum":[1,1.5,"a"]},{"anyOf":[{"const":0},{"const":null}]}]}`, ``}, {`{"type":"array","allOf":[{"items":{"type":"integer"}}]}`, ``},
-		{`{"type":"object","anyOf":[{"properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false},{"description":"any"}]}`, ``},
-		{`{"type":"string","$defs":{"x":{"anyOf":[{"const":"a"},{"$ref":"#/$defs/y"}]},"y":{"enum":["b"]}},"anyOf":[{"$ref":"#/$defs/x"}]}`, ``},
+		{`{"type":"string","anyOf":[{"maxLength":1},{"const":"ab"}]}`, ``}, {`{"type":"string","anyOf":[true]}`, ``},
+		{`{"type":["string","null"],"anyOf":[{},{"type":"null"}]}`, ``},
+		{`{"type":"integer","anyOf":[{"enum":[1,1.5,"a"]},{"anyOf":[{"const":0},{"const":null}]}]}`, ``},
+		{`{"type":"array","allOf":[{"items":{"type":"integer"}}]}`, ``},
+		{`{"type":"object","anyOf":[{"properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false},{"description":"any"}]}`,
+			``},
+		{`{"type":"string","$defs":{"x":{"anyOf":[{"const":"a"},{"$ref":"#/$defs/y"}]},"y":{"enum":["b"]}},"anyOf":[{"$ref":"#/$defs/x"}]}`,
+			``},
 		{`{"type":"number","$defs":{"x":{"type":"integer"}},"anyOf":[{"$ref":"#/$defs/x"},{"const":1.5},false]}`, ``},
 		{`{"type":"string","$defs":{"x":{"allOf":[{"const":"a"}]}},"anyOf":[{"$ref":"#/$defs/x"}]}`, ``},
 		{`{"type":"array","$defs":{"x":{"items":{"type":"integer"}}},"anyOf":[{"$ref":"#/$defs/x"}]}`, ``},
-		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"x"},"v":{"type":"integer"}},"required":["kind","v"],"additionalProperties":false},{"type":"object","properties":{"kind":{"const":"y"},"w":{"type":"string"}},"required":["kind","w"],"additionalProperties":false}]}`, ``},
-		{`{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}`, ``}, {`{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`, ``}, {`{"type":"array","items":{"type":"array","maxItems":0}}`, ``},
-		{`{"type":"object","properties":{"a":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}},"required":["a"],"additionalProperties":false}`, ``},
-		{`{"type":"object","additionalProperties":{"type":["integer","null"]}}`, ``}, {`{"type":"object","additionalProperties":{"type":"object","additionalProperties":{"type":"integer"}}}`, ``},
-		{`{"$defs":{"n":{"type":"object","properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/n"}]}},"required":["next"],"additionalProperties":false}},"$ref":"#/$defs/n"}`, ``},
-		{`{"definitions":{"a%b":{"type":"integer"},"c d":{"type":"null"}},"anyOf":[{"$ref":"#/definitions/a%25b"},{"$ref":"#/definitions/c%20d"}]}`, ``},
+		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"x"},"v":{"type":"integer"}},"required":["kind","v"],"additionalProperties":false},{"type":"object","properties":{"kind":{"const":"y"},"w":{"type":"string"}},"required":["kind","w"],"additionalProperties":false}]}`,
+			``},
+		{`{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}`, ``},
+		{`{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`, ``},
+		{`{"type":"array","items":{"type":"array","maxItems":0}}`, ``},
+		{`{"type":"object","properties":{"a":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}},"required":["a"],"additionalProperties":false}`,
+			``},
+		{`{"type":"object","additionalProperties":{"type":["integer","null"]}}`, ``}, {
+			`{"type":"object","additionalProperties":{"type":"object","additionalProperties":{"type":"integer"}}}`, ``},
+		{`{"$defs":{"n":{"type":"object","properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/n"}]}},"required":["next"],"additionalProperties":false}},"$ref":"#/$defs/n"}`,
+			``},
+		{`{"definitions":{"a%b":{"type":"integer"},"c d":{"type":"null"}},"anyOf":[{"$ref":"#/definitions/a%25b"},{"$ref":"#/definitions/c%20d"}]}`,
+			``},
 		{`{"definitions":{"a%b":{"type":"integer"}},"$ref":"#/definitions/a%b"}`, ``},
 		{`{"$defs":{"x":{"anyOf":[{"type":"null"},{"type":"string"}]}},"$ref":"#/$defs/x/anyOf/1"}`, ``},
-		{`{"type":"array","items":{"$ref":"#/$defs/x"},"$defs":{"x":true}}`, ``}, {`{"anyOf":[{"$ref":"#/$defs/x"},{"type":"null"}],"$defs":{"x":false}}`, ``},
-		{`{"title":"t","description":"d","default":1,"examples":[1],"$comment":"c","deprecated":true,"readOnly":true,"writeOnly":true,"$schema":"s","$id":"i","type":"integer"}`, ``},
+		{`{"type":"array","items":{"$ref":"#/$defs/x"},"$defs":{"x":true}}`, ``},
+		{`{"anyOf":[{"$ref":"#/$defs/x"},{"type":"null"}],"$defs":{"x":false}}`, ``},
+		{`{"title":"t","description":"d","default":1,"examples":[1],"$comment":"c","deprecated":true,"readOnly":true,"writeOnly":true,"$schema":"s","$id":"i","type":"integer"}`,
+			``},
 	} {
 		g := compiled(t, c.schema)
 		some := 0
@@ -264,14 +111,15 @@ func TestMalformedKeywords(t *testing.T) {
 		`{"type":"string","$defs":{"x":{"enum":["a",1]}},"anyOf":[{"$ref":"#/$defs/x"}]}`: "",
 		`{"type":"string","$defs":{"x":{"anyOf":[true]}},"anyOf":[{"$ref":"#/$defs/x"}]}`: "",
 		`{"type":"string","$defs":{"x":{"items":{}}},"anyOf":[{"$ref":"#/$defs/x"}]}`:     "",
-		`{"type":"array","items":1}`:                                                      "/items",
-		`{"type":"object","properties":{"a/b~":{"type":"x"}}}`:                            "/properties/a~1b~0",
-		`{"type":"object","additionalProperties":{"type":"x"}}`:                           "/additionalProperties",
-		`{"type":"object","required":["z"],"additionalProperties":{"type":"x"}}`:          "/additionalProperties",
-		`{"type":"array","prefixItems":[true,{"type":"x"}]}`:                              "/prefixItems/1",
-		`{"anyOf":[true,{"anyOf":[{"minimum":1}]}]}`:                                      "/anyOf/1/anyOf/0",
-		`{"$defs":{"q":{"pattern":"x"}},"$ref":"#/$defs/q"}`:                              "/$defs/q",
-		`{"type":"object","properties":{"` + strings.Repeat("é", 40) + `":{"type":"x"}}}`: "/properties/" + strings.Repeat("é", 30) + "…",
+		`{"type":"array","items":1}`:                                             "/items",
+		`{"type":"object","properties":{"a/b~":{"type":"x"}}}`:                   "/properties/a~1b~0",
+		`{"type":"object","additionalProperties":{"type":"x"}}`:                  "/additionalProperties",
+		`{"type":"object","required":["z"],"additionalProperties":{"type":"x"}}`: "/additionalProperties",
+		`{"type":"array","prefixItems":[true,{"type":"x"}]}`:                     "/prefixItems/1",
+		`{"anyOf":[true,{"anyOf":[{"minimum":1}]}]}`:                             "/anyOf/1/anyOf/0",
+		`{"$defs":{"q":{"pattern":"x"}},"$ref":"#/$defs/q"}`:                     "/$defs/q",
+		`{"type":"object","properties":{"` + strings.Repeat("é", 40) + `":{"type":"x"}}}`: "/properties/" +
+			strings.Repeat("é", 30) + "…",
 	} {
 		_, err := Compile([]byte(schema), Limits{})
 		e, ok := err.(*SchemaError)
@@ -302,10 +150,13 @@ func TestLimits(t *testing.T) {
 		l      Limits
 		good   bool
 	}{
-		{nested(33), Limits{}, true}, {nested(34), Limits{}, false}, {nested(5), Limits{Depth: 4}, true}, {nested(6), Limits{Depth: 4}, false},
+		{nested(33), Limits{}, true}, {nested(34), Limits{}, false}, {nested(5), Limits{Depth: 4}, true},
+		{nested(6), Limits{Depth: 4}, false},
 		{wide(9), Limits{Nodes: 10}, true}, {wide(10), Limits{Nodes: 10}, false}, {wide(1000), Limits{}, true},
-		{`{"type":"string","maxLength":4096}`, Limits{}, true}, {`{"type":"array","maxItems":4096}`, Limits{Code: 1 << 20}, true}, {`{"type":"string","maxLength":10}`, Limits{Length: 10}, true},
-		{`{"type":"string","maxLength":11}`, Limits{Length: 10}, false}, {`{"type":"string","maxLength":100}`, Limits{Code: 100}, false}, {`{"type":"string","minLength":100}`, Limits{Code: 100}, false},
+		{`{"type":"string","maxLength":4096}`, Limits{}, true}, {`{"type":"array","maxItems":4096}`,
+			Limits{Code: 1 << 20}, true}, {`{"type":"string","maxLength":10}`, Limits{Length: 10}, true},
+		{`{"type":"string","maxLength":11}`, Limits{Length: 10}, false}, {`{"type":"string","maxLength":100}`,
+			Limits{Code: 100}, false}, {`{"type":"string","minLength":100}`, Limits{Code: 100}, false},
 		{wide(2000), Limits{Time: time.Nanosecond}, false},
 	} {
 		if _, err := Compile([]byte(c.schema), c.l); (err == nil) != c.good {
@@ -336,14 +187,16 @@ func TestRandomSchemas(t *testing.T) {
 		case 2:
 			s := []string{"", "a", "é\n", `"`, "日本"}[r.IntN(5)]
 			b, _ := json.Marshal(s)
-			return fmt.Sprintf(`{"type":"string","minLength":%d,"maxLength":%d}`, len([]rune(s)), len([]rune(s))+r.IntN(2)), string(b)
+			return fmt.Sprintf(`{"type":"string","minLength":%d,"maxLength":%d}`, len([]rune(s)),
+				len([]rune(s))+r.IntN(2)), string(b)
 		case 3:
 			return `{"type":"null"}`, `null`
 		case 4:
 			schema, one := value(depth - 1)
 			n := r.IntN(4)
 			list := slices.Repeat([]string{one}, n)
-			return fmt.Sprintf(`{"type":"array","items":%s,"minItems":%d,"maxItems":%d}`, schema, r.IntN(n+1), n+r.IntN(2)), "[" + strings.Join(list, ",") + "]"
+			return fmt.Sprintf(`{"type":"array","items":%s,"minItems":%d,"maxItems":%d}`, schema, r.IntN(n+1),
+				n+r.IntN(2)), "[" + strings.Join(list, ",") + "]"
 		case 5:
 			a, x := value(depth - 1)
 			b, _ := value(depth - 1)
@@ -365,7 +218,8 @@ func TestRandomSchemas(t *testing.T) {
 				required = append(required, fmt.Sprintf("%q", name))
 			}
 		}
-		return fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`, strings.Join(props, ","), strings.Join(required, ",")), "{" + strings.Join(members, ",") + "}"
+		return fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
+			strings.Join(props, ","), strings.Join(required, ",")), "{" + strings.Join(members, ",") + "}"
 	}
 	changed := 0
 	for range 150 {
@@ -375,7 +229,8 @@ func TestRandomSchemas(t *testing.T) {
 			t.Fatalf("%s: %s is read: %v, valid: %v", schema, text, reads(g, text), holds(t, schema, text))
 		}
 		for i := range len(text) { // without a byte, and with one changed
-			for _, other := range []string{text[:i] + text[i+1:], text[:i] + "1" + text[i+1:], text[:i] + text[i:i+1] + text[i:]} {
+			for _, other := range []string{text[:i] + text[i+1:], text[:i] + "1" + text[i+1:],
+				text[:i] + text[i:i+1] + text[i:]} {
 				if json.Valid([]byte(other)) && reads(g, other) {
 					if changed++; !holds(t, schema, other) {
 						t.Fatalf("%s: %s is read and not valid", schema, other)

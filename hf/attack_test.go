@@ -28,10 +28,14 @@ func TestAttackFiles(t *testing.T) {
 		"huge range":          file(one("[24]", "[0,9223372036854775807]"), 96),
 		"range upside down":   file(one("[24]", "[96,0]"), 96),
 		"overflowing shape":   file(one("[4294967296,4294967296]", "[0,0]"), 0),
-		"overlap":             file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12),
-		"twice":               file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8),
-		"not JSON":            file("pickle", 4),
-		"deep JSON":           file(strings.Repeat("[", 1<<20), 0),
+		"overlap": file(
+			`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`,
+			12),
+		"twice": file(
+			`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`,
+			8),
+		"not JSON":  file("pickle", 4),
+		"deep JSON": file(strings.Repeat("[", 1<<20), 0),
 	} {
 		dir := t.TempDir()
 		write(t, dir, "config.json", encode(t, small("llama")))

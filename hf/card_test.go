@@ -12,20 +12,25 @@ func TestCardByClass(t *testing.T) {
 		Antiphase: {true, true}} { // differential, own code
 		c := &Card{Name: "name", Class: class, About: "About it.", Facts: [][2]string{{"a|b", "c"}, {"d", "e\nf"}}}
 		text := string(c.Markdown())
-		if !strings.HasPrefix(text, "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- antiphase\n") || !strings.Contains(text, "\n# name\n\nAbout it.\n\n| | |\n|---|---|\n| a\\|b | c |\n| d | e f |\n") {
+		if !strings.HasPrefix(text,
+			"---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- antiphase\n") ||
+			!strings.Contains(text, "\n# name\n\nAbout it.\n\n| | |\n|---|---|\n| a\\|b | c |\n| d | e f |\n") {
 			t.Errorf("%s:\n%s", class, text)
 		}
 		if got := [2]bool{strings.Contains(text, "- differential-transformer\n"),
 			strings.Contains(text, "from_pretrained(folder, trust_remote_code=True)")}; got != want {
 			t.Errorf("%s: %v, want %v", class, got, want)
 		}
-		if strings.Contains(text, "```json") || strings.Count(text, "```python") != 1 || strings.Count(text, "```")%2 != 0 {
+		if strings.Contains(text, "```json") || strings.Count(text, "```python") != 1 ||
+			strings.Count(text, "```")%2 != 0 {
 			t.Errorf("%s:\n%s", class, text)
 		}
-		if strings.Contains(text, "the folder brings its own, `modeling_antiphase.py`, to be read before it is trusted.\n") != want[1] {
+		if strings.Contains(text,
+			"the folder brings its own, `modeling_antiphase.py`, to be read before it is trusted.\n") != want[1] {
 			t.Errorf("%s: what to read before:\n%s", class, text)
 		}
-		if !strings.HasSuffix(text, "\n`antiphase generate --model path/to/this/folder Once` runs it without Python.\n") {
+		if !strings.HasSuffix(text,
+			"\n`antiphase generate --model path/to/this/folder Once` runs it without Python.\n") {
 			t.Errorf("%s: the end is\n%s", class, text)
 		}
 		c.Recipe = []byte("{\"x\": 1}\n")

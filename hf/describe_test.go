@@ -59,7 +59,8 @@ func TestConfigJSON(t *testing.T) {
 			"rope_theta": "50000.0"}},
 		{"diff2", Antiphase, map[string]string{"architectures": "[AntiphaseForCausalLM]", "model_type": "antiphase",
 			"num_attention_heads": "4", "num_key_value_heads": "2",
-			"auto_map": "map[AutoConfig:configuration_antiphase.AntiphaseConfig AutoModelForCausalLM:modeling_antiphase.AntiphaseForCausalLM]"}},
+			"auto_map": "map[AutoConfig:configuration_antiphase.AntiphaseConfig " +
+				"AutoModelForCausalLM:modeling_antiphase.AntiphaseForCausalLM]"}},
 	} {
 		m := trained(t, nano(t, x.arch, shape))
 		dir := filepath.Join(t.TempDir(), "x")

@@ -70,7 +70,8 @@ func TestExportKeepsForeign(t *testing.T) {
 			func(dir string) { os.Rename(dir, filepath.Join(filepath.Dir(dir), "y")) }},
 		{"another's manifest", ManifestFile, func(dir string) { write(t, dir, ManifestFile, []byte("{}")) }},
 		{"a manifest with paths", "not a plain file name", func(dir string) {
-			write(t, dir, ManifestFile, []byte(`{"kind": "antiphase export", "format": 1, "files": [{"name": "../x"}]}`))
+			write(t, dir, ManifestFile,
+				[]byte(`{"kind": "antiphase export", "format": 1, "files": [{"name": "../x"}]}`))
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -49,7 +49,8 @@ func TestContextAgainstWeights(t *testing.T) {
 		{1 << 24, []*safetensors.File{weights}, true}, {1<<24 + 1, []*safetensors.File{weights}, false},
 	} {
 		folder := &Folder{Config: model.Config{Context: c.context, HeadDim: 8}, shards: &shards{files: c.files}}
-		want := fmt.Sprintf("config.json: a context of %d tokens takes a rotary table of %d bytes, the weights are %d bytes; state a shorter one", c.context, c.context*8*4, len(c.files)<<27)
+		want := fmt.Sprintf("config.json: a context of %d tokens takes a rotary table of %d bytes, the weights are "+
+			"%d bytes; state a shorter one", c.context, c.context*8*4, len(c.files)<<27)
 		if err := folder.checkContext(); (err == nil) != c.good || err != nil && err.Error() != want {
 			t.Errorf("%d tokens and %d files: %v", c.context, len(c.files), err)
 		}
@@ -107,8 +108,8 @@ func TestRopeKeys(t *testing.T) {
 		f := mustParse(t, with(small("llama"),
 			dict{"rope_parameters": drop, "rope_theta": 3.0,
 				key: dict{"rope_type": "yarn", "type": "yarn", "factor": 2, "beta_fast": 20, "beta_slow": 4,
-					"attention_factor": 1.5, "mscale": 0.75, "mscale_all_dim": 0.5, "original_max_position_embeddings": 16,
-					"truncate": false, "partial_rotary_factor": 1.0}}))
+					"attention_factor": 1.5, "mscale": 0.75, "mscale_all_dim": 0.5,
+					"original_max_position_embeddings": 16, "truncate": false, "partial_rotary_factor": 1.0}}))
 		want := &model.RopeScaling{Type: "yarn", Factor: 2, BetaFast: 20, BetaSlow: 4, AttentionFactor: 1.5,
 			MScale: 0.75, MScaleAllDim: 0.5, OriginalContext: 16, Truncate: &no}
 		if d := cmp.Diff(want, f.Config.RopeScaling); d != "" || f.Config.RopeTheta != 3 {

@@ -59,7 +59,8 @@ func TestGenerationBounds(t *testing.T) {
 		`{"min_p":1}`: true, `{"min_p":1.01}`: false,
 		`{"repetition_penalty":1e-6}`: true, `{"repetition_penalty":0}`: false, `{"repetition_penalty":1e6}`: true,
 		`{"repetition_penalty":2e6}`: false,
-		`{"top_k":0}`:                true, `{"top_k":-1}`: false, `{"top_k":1.5}`: false, `{"max_new_tokens":-1}`: false,
+
+		`{"top_k":0}`: true, `{"top_k":-1}`: false, `{"top_k":1.5}`: false, `{"max_new_tokens":-1}`: false,
 		`{"do_sample":1}`:      false,
 		`{"eos_token_id":"x"}`: false, `{"bos_token_id":[1,2]}`: false,
 		`{"num_beams":1}`: true, `{"num_beams":2}`: false, `{"typical_p":1.0}`: true, `{"typical_p":0.5}`: false,

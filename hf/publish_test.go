@@ -108,7 +108,8 @@ func TestManifestByHand(t *testing.T) {
 
 func TestManifestRefuses(t *testing.T) {
 	files := func(name string) string {
-		return fmt.Sprintf(`{"kind":"antiphase export","format":1,"files":[{"name":"a","bytes":1,"sha256":""},{"name":%q}]}`, name)
+		return fmt.Sprintf(
+			`{"kind":"antiphase export","format":1,"files":[{"name":"a","bytes":1,"sha256":""},{"name":%q}]}`, name)
 	}
 	for text, want := range map[string]string{
 		`{"kind":"antiphase export","format":2,"files":[]}`: `is "antiphase export" of format 2, not "antiphase export" of format 1`,

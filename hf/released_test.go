@@ -165,7 +165,8 @@ func TestOwnRefuses(t *testing.T) {
 
 // TestGeneration reads sampling defaults, and refuses what would steer the text in ways that samplers here do not know.
 func TestGeneration(t *testing.T) {
-	f, err := parse(encode(t, small("llama")), []byte(`{"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": 40, "repetition_penalty": 1.1,
+	f, err := parse(encode(t, small("llama")), []byte(
+		`{"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": 40, "repetition_penalty": 1.1,
 		"max_new_tokens": 99, "num_beams": 1, "no_repeat_ngram_size": 0, "transformers_version": "5.0", "_from_model_config": true, "bad_words_ids": null}`))
 	if err != nil {
 		t.Fatal(err)

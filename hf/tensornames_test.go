@@ -34,7 +34,8 @@ func TestTensorNames(t *testing.T) {
 		R.layers.0.mlp.gate_proj.weight[20 24] R.layers.0.mlp.up_proj.weight[20 24] R.layers.0.mlp.down_proj.weight[24 20] `
 	const head = "lm_head.weight[40 24] "
 	const lambdas = "A.lambda_q1[6] A.lambda_k1[6] A.lambda_q2[6] A.lambda_k2[6] "
-	const llama = common + "A.q_proj.weight[24 24] A.k_proj.weight[12 24] A.v_proj.weight[12 24] A.o_proj.weight[24 24] "
+	const llama = common +
+		"A.q_proj.weight[24 24] A.k_proj.weight[12 24] A.v_proj.weight[12 24] A.o_proj.weight[24 24] "
 	const biases = "A.q_proj.bias[24] A.k_proj.bias[12] A.v_proj.bias[12] A.o_proj.bias[24] "
 	const pairs = common + "A.q_proj.weight[48 24] A.k_proj.weight[24 24] A.v_proj.weight[24 24] "
 	tied := func(c *model.Config) { c.TieEmbed, c.Bias = true, true }
@@ -55,7 +56,8 @@ func TestTensorNames(t *testing.T) {
 			lambdas},
 		{"diff", Antiphase, nothing, "", "out_proj", pairs + "A.out_proj.weight[24 48] A.subln.weight[12] " +
 			lambdas + head},
-		{"diff2", Antiphase, nothing, "model", "o_proj", common + head + "A.q_proj.weight[48 24] A.k_proj.weight[12 24] A.v_proj.weight[12 24] A.o_proj.weight[24 24] A.lambda_proj.weight[4 24] "},
+		{"diff2", Antiphase, nothing, "model", "o_proj", common + head + "A.q_proj.weight[48 24] A.k_proj.weight[12 " +
+			"24] A.v_proj.weight[12 24] A.o_proj.weight[24 24] A.lambda_proj.weight[4 24] "},
 	} {
 		config := nano(t, c.arch, func(x *model.Config) { x.Layers = 1; c.change(x) })
 		l, err := exportLayout(config, c.class)

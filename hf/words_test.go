@@ -38,7 +38,9 @@ func TestRefusalsInWords(t *testing.T) {
 			`config.json: num_key_value_heads = 3: must divide num_attention_heads = 4`},
 		{small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3}, "",
 			`config.json: num_attention_heads = 3: must be even: two query heads make one differential head`},
-		{small("llama"), dict{"max_position_embeddings": 1 << 30}, "", `config.json: max_position_embeddings = 1073741824: times head_dim = 6 is more than 268435456 rotary angles`},
+		{small("llama"), dict{"max_position_embeddings": 1 << 30}, "",
+			`config.json: max_position_embeddings = 1073741824: times head_dim = 6 is more than 268435456 rotary ` +
+				`angles`},
 		{small("llama"), dict{"rms_norm_eps": -1}, "", `config.json: rms_norm_eps = -1: must not be negative`},
 		{small("llama"), dict{"rms_norm_eps": "tiny"}, "", `config.json: rms_norm_eps = "tiny": must be a number`},
 		{small("llama"), dict{"tie_word_embeddings": 1}, "",
@@ -115,7 +117,8 @@ func TestCacheInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"name": `"name" is not a name like org/model`, "org/name@x": fmt.Sprintf("model org/name in the cache %s: there is no snapshot of revision %q: file does not exist", home, "x"),
+		"name": `"name" is not a name like org/model`, "org/name@x": fmt.Sprintf(
+			"model org/name in the cache %s: there is no snapshot of revision %q: file does not exist", home, "x"),
 		"org/other@y": fmt.Sprintf("model org/other is not in the cache %s; %q fetches it: file does not exist", home,
 			"hf download org/other"),
 	} {
@@ -157,13 +160,16 @@ func TestClassesInWords(t *testing.T) {
 		change func(*model.Config)
 		want   string
 	}{
-		{"diff2", func(c *model.Config) { c.LambdaForm = layer.LambdaLinear }, `lambda_form = "linear", pairing = "": an ablation of DIFF V2, which no class computes; the run folder holds it`},
+		{"diff2", func(c *model.Config) { c.LambdaForm = layer.LambdaLinear },
+			`lambda_form = "linear", pairing = "": an ablation of DIFF V2, which no class computes; the run folder holds it`},
 		{"gda", nothing, "4 heads in 2 groups share query heads: " + doc(t, "gda") +
 			", which no class computes; the run folder holds it"},
 		{"diff2", nothing, `class "llama" cannot hold this model: transformers has no class for ` + doc(t, "diff2") +
 			`; class "antiphase" can`},
-		{"transformer", func(c *model.Config) { c.HeadNorm = layer.HeadNormPlain }, `class "llama" cannot hold this model: llama has no norm over a head's output, head_norm = "plain"; class "antiphase" can`},
-		{"diff", func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }, `class "llama" cannot hold this model: diffllama always has a norm over a head's output, head_norm = "off"; class "antiphase" can`},
+		{"transformer", func(c *model.Config) { c.HeadNorm = layer.HeadNormPlain },
+			`class "llama" cannot hold this model: llama has no norm over a head's output, head_norm = "plain"; class "antiphase" can`},
+		{"diff", func(c *model.Config) { c.HeadNorm = layer.HeadNormOff },
+			`class "llama" cannot hold this model: diffllama always has a norm over a head's output, head_norm = "off"; class "antiphase" can`},
 		{"diff", nothing, `class "llama" cannot hold this model: the model is a diffllama; class "antiphase" can`},
 	} {
 		if _, err := (&Export{Config: nano(t, c.arch, c.change), Class: Llama}).Resolve(); err == nil ||
@@ -243,7 +249,8 @@ func TestFilesByClass(t *testing.T) {
 			t.Errorf("%s: ids %s", c.class, ids)
 		}
 		if c.generation != nil {
-			if g := readJSON(t, dir, "generation_config.json"); fmt.Sprint(g) != "map[bos_token_id:1 do_sample:true eos_token_id:[2 3]]" {
+			if g := readJSON(t, dir, "generation_config.json"); fmt.Sprint(g) !=
+				"map[bos_token_id:1 do_sample:true eos_token_id:[2 3]]" {
 				t.Errorf("%v", g)
 			}
 		}

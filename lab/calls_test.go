@@ -107,7 +107,8 @@ func TestKeysOfAFile(t *testing.T) {
 	if err := json.Unmarshal(b, &x); err != nil || len(x.Looks) != 1 || len(x.Outcomes) != 1 {
 		t.Fatalf("%s: %v", b, err)
 	}
-	if !strings.HasPrefix(string(b), `{"text":"t","state":"s","models":[{"id":"m","meta":{"arch":"diff2","n_layer":3,"n_head":4,"n_maps":2}}],"looks":[{"model":"m","whole":true,"arch":"diff2","layers":3,"heads":4,"maps":2,"tile":1,`) {
+	if !strings.HasPrefix(string(b),
+		`{"text":"t","state":"s","models":[{"id":"m","meta":{"arch":"diff2","n_layer":3,"n_head":4,"n_maps":2}}],"looks":[{"model":"m","whole":true,"arch":"diff2","layers":3,"heads":4,"maps":2,"tile":1,`) {
 		t.Errorf("%.300s", b)
 	}
 	look := x.Looks[0]

@@ -64,10 +64,11 @@ func TestInterventionWords(t *testing.T) {
 		}
 	}
 	for want, v := range map[string]Intervention{
-		`intervention: second is "x", must be "shuffled" or "averaged"`:                                           {Second: "x"},
-		"intervention: head 4, counted from 0: there are 4":                                                       {Heads: []int{4}},
-		"intervention: layer 3, counted from 0: there are 3":                                                      {Layers: []int{3}},
-		"intervention: heads of the architecture transformer have one map and no λ; they can only be knocked out": {Lambda: &half},
+		`intervention: second is "x", must be "shuffled" or "averaged"`: {Second: "x"},
+		"intervention: head 4, counted from 0: there are 4":             {Heads: []int{4}},
+		"intervention: layer 3, counted from 0: there are 3":            {Layers: []int{3}},
+		"intervention: heads of the architecture transformer have one map and no λ; they can only be knocked out": {
+			Lambda: &half},
 	} {
 		a := &diffArch
 		if v.Lambda != nil {

@@ -29,7 +29,8 @@ func lowbitByHand(s device.AttnShape, maps, keys int, q Lowbit, x, k, v, lam []f
 					for u := range t + 1 {
 						dot := 0.0
 						for c := range s.D {
-							dot += x[((b*s.T+t)*s.Heads*maps+head*maps+m)*s.D+c] * k[((b*s.T+u)*s.Groups*keys+group*keys+min(m, keys-1))*s.D+c]
+							dot += x[((b*s.T+t)*s.Heads*maps+head*maps+m)*s.D+c] *
+								k[((b*s.T+u)*s.Groups*keys+group*keys+min(m, keys-1))*s.D+c]
 						}
 						row = append(row, s.Scale*dot)
 						tops[share(head, m, t)] = math.Max(tops[share(head, m, t)], math.Abs(s.Scale*dot))
@@ -52,7 +53,8 @@ func lowbitByHand(s device.AttnShape, maps, keys int, q Lowbit, x, k, v, lam []f
 			}
 			for u, p := range row {
 				for c := range s.DV {
-					out[(n*s.Heads+head)*s.DV+c] += weight * p / sum * v[((b*s.T+u)*s.Groups+head/(s.Heads/s.Groups))*s.DV+c]
+					out[(n*s.Heads+head)*s.DV+c] +=
+						weight * p / sum * v[((b*s.T+u)*s.Groups+head/(s.Heads/s.Groups))*s.DV+c]
 				}
 			}
 		}

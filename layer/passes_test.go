@@ -128,7 +128,9 @@ func TestCachedRowsEqualThePass(t *testing.T) {
 						Heads: []int{1}})
 				}
 				if a.Maps == 2 {
-					ways["averaged"] = func() error { return m.Intervene(layer.Intervention{Second: layer.SecondAveraged, Lambda: &half}) }
+					ways["averaged"] = func() error {
+						return m.Intervene(layer.Intervention{Second: layer.SecondAveraged, Lambda: &half})
+					}
 				}
 				for way, set := range ways {
 					if err := set(); err != nil {

@@ -6,7 +6,8 @@ import "testing"
 func TestConfigWords(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
 		"vocab × dim: 2147483649 × 16 is beyond any memory": func(c *Config) { c.Vocab = 1<<31 + 1 },
-		"rope_theta = -1 must be positive; norm_eps = 0.25, head_norm_eps = 0.5, lambda_std = 0.75 not negative": func(c *Config) {
+		"rope_theta = -1 must be positive; norm_eps = 0.25, head_norm_eps = 0.5, " +
+			"lambda_std = 0.75 not negative": func(c *Config) {
 			c.RopeTheta, c.NormEps, c.HeadNormEps, c.LambdaStd = -1, 0.25, 0.5, 0.75
 		},
 		`lambda_init: is "x", must be "schedule" or "constant"`: func(c *Config) { c.LambdaInit = "x" },

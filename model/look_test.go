@@ -67,7 +67,8 @@ func TestLookIsThePlainPass(t *testing.T) {
 			for _, v := range row {
 				sum += float64(v) * float64(v)
 			}
-			if want := float64(row[i%c.Dim]) / math.Sqrt(sum/float64(c.Dim)+c.NormEps); !(math.Abs(float64(x)-want) <= 1e-4) {
+			if want := float64(row[i%c.Dim]) /
+				math.Sqrt(sum/float64(c.Dim)+c.NormEps); !(math.Abs(float64(x)-want) <= 1e-4) {
 				t.Fatalf("%s: hidden %d is %g, of the last block's stream %g", name, i, x, want)
 			}
 		}

@@ -37,19 +37,22 @@ func TestRefusalsSayWhat(t *testing.T) {
 			T: 1, IDs: []int32{1}}),
 		"model: 3 sequences in micro-batches of 2": m.Put(&Feed{},
 			&Batch{B: 3, T: 1, IDs: make([]int32, 3)}, 2),
-		"model: step of 2 ids, 1 slots, 2 positions, 1 wanted":                                  change(func(r *Rows) { r.Slots = r.Slots[:1] }),
-		"model: row 1 is position 12 of slot 1; there are 12 positions (context 16) in 2 slots": change(func(r *Rows) { r.Pos[1] = 12 }),
-		"model: row 0 is position 0 of slot 2; there are 12 positions (context 16) in 2 slots":  change(func(r *Rows) { r.Slots[0] = 2 }),
-		"model: wanted row 2 (entry 0) of 2 rows":                                               change(func(r *Rows) { r.Want[0] = 2 }),
-		"model: id -1 at row 1 is outside the vocabulary of 19":                                 change(func(r *Rows) { r.IDs[1] = -1 }),
+		"model: step of 2 ids, 1 slots, 2 positions, 1 wanted": change(func(r *Rows) { r.Slots = r.Slots[:1] }),
+		"model: row 1 is position 12 of slot 1; there are 12 positions (context 16) in 2 slots": change(
+			func(r *Rows) { r.Pos[1] = 12 }),
+		"model: row 0 is position 0 of slot 2; there are 12 positions (context 16) in 2 slots": change(
+			func(r *Rows) { r.Slots[0] = 2 }),
+		"model: wanted row 2 (entry 0) of 2 rows":               change(func(r *Rows) { r.Want[0] = 2 }),
+		"model: id -1 at row 1 is outside the vocabulary of 19": change(func(r *Rows) { r.IDs[1] = -1 }),
 		"model: room for 5 logits, the step has 1 rows of vocabulary 19": errors.Join(k.Run(one),
 			k.ReadLogits(make([]float32, 5))),
 		"model: room for 2 tokens, the step has 1": errors.Join(k.Run(one),
 			k.ReadBest(make([]int32, 2))),
-		"model: 1 words that no rank sends":                         m.Obey([]int32{0}),
-		"model: intervention: layer 2, counted from 0: there are 2": m.Intervene(layer.Intervention{Layers: []int{1, 2}}),
-		"model: intervention: head 4, counted from 0: there are 4":  m.Intervene(layer.Intervention{Heads: []int{4}}),
-		"model: bits: is 17, must be 0 (exact) or 2 to 16":          m.SetLowbit(layer.Lowbit{Keys: 17}),
+		"model: 1 words that no rank sends": m.Obey([]int32{0}),
+		"model: intervention: layer 2, counted from 0: there are 2": m.Intervene(layer.Intervention{Layers: []int{1,
+			2}}),
+		"model: intervention: head 4, counted from 0: there are 4": m.Intervene(layer.Intervention{Heads: []int{4}}),
+		"model: bits: is 17, must be 0 (exact) or 2 to 16":         m.SetLowbit(layer.Lowbit{Keys: 17}),
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

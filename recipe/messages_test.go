@@ -11,33 +11,38 @@ import (
 // A refusal is one exact sentence: the key, the value that it has and what would be right, each in its place.
 func TestMessagesOfRefusals(t *testing.T) {
 	for set, want := range map[string]string{
-		"train.steps=-2":                  "train.steps: is -2, must be at least 0",
-		"train.batch=-2":                  "train.batch: is -2, must be at least 1",
-		"train.micro_batch=-2":            "train.micro_batch: is -2, must be at least 1",
-		"train.seq_len=-2":                "train.seq_len: is -2, must be at least 1",
-		"train.log_every=-2":              "train.log_every: is -2, must be at least 1",
-		"train.eval_every=-2":             "train.eval_every: is -2, must be at least 0",
-		"train.eval_batches=-2":           "train.eval_batches: is -2, must be at least 0",
-		"train.save_every=-2":             "train.save_every: is -2, must be at least 0",
-		"train.keep_last=-2":              "train.keep_last: is -2, must be at least 1",
-		"train.batch=67108868":            "train.batch: is 67108868, times train.seq_len = 32 is more than 2147483648 tokens per step",
-		"train.steps=2147483649":          "train.steps: is 2147483649, must be at most 2147483648",
-		"train.micro_batch=3":             "train.micro_batch: 3 does not divide train.batch = 4",
-		"train.recompute=some":            `train.recompute: is "some", must be one of ["off" "attention" "blocks"]`,
-		"train.seq_len=65":                "train.seq_len: is 65, model.context is 64",
-		"data.held_out=1.5":               "data.held_out: is 1.5, must be in [0, 1)",
-		"data.max_tokens=-3":              "data.max_tokens: is -3, must be at least 0; 0 takes all",
-		"tokenizer.docs=-3":               "tokenizer.docs: is -3, must be at least 0; 0 takes all",
-		"data.order=sorted":               `data.order: is "sorted", must be one of ["random" "stream"]`,
-		"data.held_out_by=rows":           `data.held_out_by: is "rows", must be one of ["pieces" "documents"]`,
-		"tokenizer.pattern=bert":          `tokenizer.pattern: is "bert", must be one of ["llama3" "gpt2" "qwen2"]`,
-		"name=a/b":                        `name: "a/b" cannot be the name of a folder; want letters, digits, dots, dashes and the like`,
-		`data.sources=["a@1","b"]`:        "data.sources: 1 of 2 have a weight; give all of them one, or none",
-		`data.sources=["a@1","b@"]`:       `weight "" is not a number; for a path with an @ in its name write {"path": "b@"}`,
-		"data.sources=a@-1":               `source "a@-1": weight is -1, must be positive`,
-		"data.sources=a@1e19":             `source "a@1e19": weight is 1e+19, must be from 1e-18 to 1e+18`,
-		"train.steps=many":                `train.steps: "many" is not a whole number: invalid syntax`,
-		"train.seed=-1":                   `train.seed: "-1" is not a whole number: invalid syntax`,
+		"train.steps=-2":        "train.steps: is -2, must be at least 0",
+		"train.batch=-2":        "train.batch: is -2, must be at least 1",
+		"train.micro_batch=-2":  "train.micro_batch: is -2, must be at least 1",
+		"train.seq_len=-2":      "train.seq_len: is -2, must be at least 1",
+		"train.log_every=-2":    "train.log_every: is -2, must be at least 1",
+		"train.eval_every=-2":   "train.eval_every: is -2, must be at least 0",
+		"train.eval_batches=-2": "train.eval_batches: is -2, must be at least 0",
+		"train.save_every=-2":   "train.save_every: is -2, must be at least 0",
+		"train.keep_last=-2":    "train.keep_last: is -2, must be at least 1",
+		"train.batch=67108868": "train.batch: is 67108868, times train.seq_len = 32 is more than 2147483648 " +
+			"tokens per step",
+		"train.steps=2147483649": "train.steps: is 2147483649, must be at most 2147483648",
+		"train.micro_batch=3":    "train.micro_batch: 3 does not divide train.batch = 4",
+		"train.recompute=some":   `train.recompute: is "some", must be one of ["off" "attention" "blocks"]`,
+		"train.seq_len=65":       "train.seq_len: is 65, model.context is 64",
+		"data.held_out=1.5":      "data.held_out: is 1.5, must be in [0, 1)",
+		"data.max_tokens=-3":     "data.max_tokens: is -3, must be at least 0; 0 takes all",
+		"tokenizer.docs=-3":      "tokenizer.docs: is -3, must be at least 0; 0 takes all",
+		"data.order=sorted":      `data.order: is "sorted", must be one of ["random" "stream"]`,
+		"data.held_out_by=rows":  `data.held_out_by: is "rows", must be one of ["pieces" "documents"]`,
+		"tokenizer.pattern=bert": `tokenizer.pattern: is "bert", must be one of ["llama3" "gpt2" "qwen2"]`,
+
+		"name=a/b": `name: "a/b" cannot be the name of a folder; want letters, digits, dots, dashes and the like`,
+
+		`data.sources=["a@1","b"]`: "data.sources: 1 of 2 have a weight; give all of them one, or none",
+
+		`data.sources=["a@1","b@"]`: `weight "" is not a number; for a path with an @ in its name write {"path": "b@"}`,
+		"data.sources=a@-1":         `source "a@-1": weight is -1, must be positive`,
+		"data.sources=a@1e19":       `source "a@1e19": weight is 1e+19, must be from 1e-18 to 1e+18`,
+		"train.steps=many":          `train.steps: "many" is not a whole number: invalid syntax`,
+		"train.seed=-1":             `train.seed: "-1" is not a whole number: invalid syntax`,
+
 		"train.seed=99999999999999999999": `train.seed: "99999999999999999999" is not a whole number: value out of range`,
 		"optim.lr=fast":                   `optim.lr: "fast" is not a number: invalid syntax`,
 		"data.isolate=perhaps":            `data.isolate: "perhaps" is not a true or false: invalid syntax`,
@@ -112,8 +117,9 @@ func TestEverySizeRefusesUnknownArchs(t *testing.T) {
 func TestNullKeepsTheRecipe(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"data": {"sources": null}, "model": {"rope_scaling": null}}`: "",
-		`{"data": {"held_out": null}}`:                                 "1: data.held_out: has no value; leave the key out to keep 0.02",
-		"train:\n  seed: 3\n  recompute: ~\n":                          "3: train.recompute: has no value; leave the key out to keep blocks",
+
+		`{"data": {"held_out": null}}`:        "1: data.held_out: has no value; leave the key out to keep 0.02",
+		"train:\n  seed: 3\n  recompute: ~\n": "3: train.recompute: has no value; leave the key out to keep blocks",
 	} {
 		r, _ := Named("6.8b", "diff")
 		r.Model.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2}

@@ -154,7 +154,9 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	r, _ := Nano("diff")
-	if err := r.Parse([]byte("{\"data\": {\"sources\": [\"a[0-9]*.txt\"]}, \"model\": {\"rope_scaling\": null}}")); err != nil || r.Data.Sources[0].Path != "a[0-9]*.txt" {
+	if err := r.Parse([]byte(
+		"{\"data\": {\"sources\": [\"a[0-9]*.txt\"]}, \"model\": {\"rope_scaling\": null}}")); err != nil ||
+		r.Data.Sources[0].Path != "a[0-9]*.txt" {
 		t.Errorf("%v, %v", err, r.Data.Sources)
 	}
 }
@@ -267,7 +269,8 @@ func TestOldRecipesMeanAStream(t *testing.T) {
 // Weights and epochs in YAML, as strings and as objects.
 func TestSourcesInYAML(t *testing.T) {
 	r, _ := Nano("diff")
-	err := r.Parse([]byte("data:\n  sources:\n    - books/*.zst@0.7\n    - path: notes\n      weight: 0.3\n      epochs: 4\n    - me@home/notes.txt@2\n"))
+	err := r.Parse([]byte("data:\n  sources:\n    - books/*.zst@0.7\n    - path: notes\n      weight: 0.3\n" +
+		"      epochs: 4\n    - me@home/notes.txt@2\n"))
 	want := []Source{{"books/*.zst", 0.7, 0}, {"notes", 0.3, 4}, {"me@home/notes.txt", 2, 0}}
 	if err != nil || !slices.Equal(r.Data.Sources, want) {
 		t.Errorf("%+v, %v", r.Data.Sources, err)

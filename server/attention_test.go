@@ -181,7 +181,8 @@ func TestAttentionFields(t *testing.T) {
 		`{"prompt":"x","heads":[9223372036854775808]}`: "heads",
 		`{"prompt":"x","maps":["vanilla"]}`:            "maps", `{"prompt":"x","maps":"a1"}`: "maps",
 		`{"prompt":"x","maps":["a1","a1"]}`: "maps",
-		`{"prompt":"x","size":0}`:           "size", `{"prompt":"x","size":-5}`: "size", `{"prompt":"x","size":1e18}`: "size",
+
+		`{"prompt":"x","size":0}`: "size", `{"prompt":"x","size":-5}`: "size", `{"prompt":"x","size":1e18}`: "size",
 		`{"prompt":"x","size":2.5}`: "size",
 		`{"prompt":"x","rows":[2]}`: "rows", `{"prompt":"x","next":[7]}`: "next", `{"prompt":"x","topk":0}`: "topk",
 		`{"prompt":"x","topk":1000000}`:                      "topk",

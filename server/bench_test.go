@@ -42,7 +42,8 @@ func BenchmarkStream(b *testing.B) {
 			var wg sync.WaitGroup
 			for range streams {
 				wg.Go(func() {
-					res, err := client.Post(r.http.URL+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"A","max_tokens":64,"temperature":0,"ignore_eos":true,"stream":true}`))
+					res, err := client.Post(r.http.URL+"/v1/completions", "application/json", strings.NewReader(
+						`{"prompt":"A","max_tokens":64,"temperature":0,"ignore_eos":true,"stream":true}`))
 					if err != nil {
 						b.Error(err)
 						return

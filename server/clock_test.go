@@ -12,7 +12,8 @@ import (
 // What strips them from a time, or makes a time of a number, is left to the field "created" alone. A clock cannot be
 // set under a test, so the source is read.
 func TestClockJumps(t *testing.T) {
-	strips := regexp.MustCompile(`\.(Unix|UnixMilli|UnixMicro|UnixNano|UTC|Local|In|Truncate|Round|AddDate|Date|Clock)\(|time\.(Unix|UnixMilli|Date|Parse)\(`)
+	strips := regexp.MustCompile(
+		`\.(Unix|UnixMilli|UnixMicro|UnixNano|UTC|Local|In|Truncate|Round|AddDate|Date|Clock)\(|time\.(Unix|UnixMilli|Date|Parse)\(`)
 	created := regexp.MustCompile(`created"?: (time\.Now\(\)|m\.Created)\.Unix\(\)`)
 	seen := 0
 	for _, pattern := range []string{"*.go", "../infer/*.go"} {

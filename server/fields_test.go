@@ -200,7 +200,9 @@ func TestBadBodies(t *testing.T) {
 		{"/v1/completions", `{"prompt":"x","logit_bias":{"9999":1}}`, "logit_bias"},
 		{"/v1/completions", `{"prompt":"x","stream_options":{"include_usage":true}}`, "stream_options"},
 		{"/v1/completions", `{"prompt":"x","response_format":{"type":"xml"}}`, "response_format"},
-		{"/v1/completions", `{"prompt":"x","response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"pattern":"(a+)+$"}}}}`, "response_format"},
+		{"/v1/completions",
+			`{"prompt":"x","response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"pattern":"(a+)+$"}}}}`,
+			"response_format"},
 		{"/v1/completions", `{"prompt":"x","response_format":{"type":"json_object"},"stop":"a"}`, "stop"},
 		{"/v1/chat/completions", `{}`, "messages"}, {"/v1/chat/completions", `{"messages":[]}`, "messages"},
 		{"/v1/chat/completions", `{"messages":[{"role":"x","content":"y"}]}`, "messages"},
@@ -246,7 +248,9 @@ func TestNamesOnce(t *testing.T) {
 	r.refused("/v1/chat/completions", `{"messages":[{"role":"user","content":"x","role":"system"}]}`,
 		http.StatusBadRequest, "role", "")
 	var reply completionReply
-	r.post("/v1/completions", `{"prompt":["{\"a\":1,\"a\":\"\\\\\"}","a"],"logit_bias":{"5":1},"max_tokens":1,"stop":["prompt","prompt"]}`, &reply)
+	r.post("/v1/completions",
+		`{"prompt":["{\"a\":1,\"a\":\"\\\\\"}","a"],"logit_bias":{"5":1},"max_tokens":1,"stop":["prompt","prompt"]}`,
+		&reply)
 	if len(reply.Choices) != 2 {
 		t.Errorf("%+v", reply)
 	}

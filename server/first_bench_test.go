@@ -99,7 +99,9 @@ func (f *firstBytes) handler(_ []int32, body string) time.Duration {
 
 func (f *firstBytes) loopback(_ []int32, body string) time.Duration {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	fmt.Fprintf(&out,
+		"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 	begin := time.Now()
 	if _, err := f.conn.Write(out.Bytes()); err != nil {
 		f.Fatal(err)

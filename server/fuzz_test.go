@@ -104,10 +104,12 @@ func hostileBody(rnd *rand.Rand, route int) map[string]any {
 		{"prompt": "ab"}, {"messages": []any{map[string]any{"role": "user", "content": "ab"}}}, {"prompt": "ab"},
 		{"tokens": []int{1, 2}}, {"input": "ab"}, {"prompt": "ab"},
 	}
-	fields := strings.Fields(`prompt messages tokens input model stream stream_options max_tokens max_completion_tokens temperature top_p top_k min_p n stop seed
-logit_bias presence_penalty frequency_penalty repetition_penalty min_tokens ignore_eos stop_token_ids response_format truncate_prompt_tokens cache_salt
-logprobs top_logprobs tools tool_choice chat_template_kwargs add_generation_prompt continue_final_message add_special_tokens echo best_of suffix
-encoding_format dimensions layers heads maps size rows next topk interventions return_token_strs content with_pieces user`)
+	fields := strings.Fields(`prompt messages tokens input model stream stream_options max_tokens
+		max_completion_tokens temperature top_p top_k min_p n stop seed logit_bias presence_penalty frequency_penalty
+		repetition_penalty min_tokens ignore_eos stop_token_ids response_format truncate_prompt_tokens cache_salt
+		logprobs top_logprobs tools tool_choice chat_template_kwargs add_generation_prompt continue_final_message
+		add_special_tokens echo best_of suffix encoding_format dimensions layers heads maps size rows next topk
+		interventions return_token_strs content with_pieces user`)
 	m := map[string]any{}
 	if rnd.IntN(8) > 0 {
 		m = needed[route]

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -52,7 +51,8 @@ func (r *rig) several(list ...Source) *rig {
 func TestModelsByName(t *testing.T) {
 	r := newBare(t, setup{}).several(
 		Source{ID: "plain", First: -1, EOS: []int32{256}, Print: "fp_1", Created: time.Unix(5, 0)},
-		Source{ID: "org/greedy", First: 257, EOS: []int32{258}, Defaults: &infer.Sampling{Temperature: 0, TopK: 3}, Print: "fp_2", Created: time.Unix(7, 0)},
+		Source{ID: "org/greedy", First: 257, EOS: []int32{258}, Defaults: &infer.Sampling{Temperature: 0, TopK: 3},
+			Print: "fp_2", Created: time.Unix(7, 0)},
 	)
 	text := func(name string, seed int) (string, completionReply) {
 		t.Helper()
@@ -65,17 +65,20 @@ func TestModelsByName(t *testing.T) {
 		return c.Choices[0].Text, c
 	}
 	first, c := text("", 1)
-	if same, _ := text("plain", 1); same != first || c.Model != "plain" || c.Print != "fp_1" || c.Usage.Prompt != 3 || c.Object != "text_completion" || !strings.HasPrefix(c.ID, "cmpl-") {
+	if same, _ := text("plain", 1); same != first || c.Model != "plain" || c.Print != "fp_1" || c.Usage.Prompt != 3 ||
+		c.Object != "text_completion" || !strings.HasPrefix(c.ID, "cmpl-") {
 		t.Errorf("without a name: %+v", c)
 	}
 	if other, _ := text("plain", 2); other == first {
 		t.Error("without a temperature it is not 1")
 	}
 	cold, c := text("org/greedy", 1)
-	if again, _ := text("org/greedy", 2); again != cold || c.Model != "org/greedy" || c.Print != "fp_2" || c.Usage.Prompt != 4 {
+	if again, _ := text("org/greedy", 2); again != cold || c.Model != "org/greedy" || c.Print != "fp_2" ||
+		c.Usage.Prompt != 4 {
 		t.Errorf("the model's own defaults and first token: %+v", c)
 	}
-	msg := r.refused("/v1/completions", fieldsOf{"prompt": "x", "model": "none"}, http.StatusNotFound, "model", "model_not_found")
+	msg := r.refused("/v1/completions", fieldsOf{"prompt": "x", "model": "none"}, http.StatusNotFound, "model",
+		"model_not_found")
 	if !strings.Contains(msg, "there are: plain, org/greedy") {
 		t.Errorf("%q does not list the models", msg)
 	}
@@ -90,18 +93,22 @@ func TestModelsByName(t *testing.T) {
 		}
 	}
 	_, _, b := r.do("GET", "/v1/models", nil)
-	if err := json.Unmarshal(b, &list); err != nil || list.Object != "list" || len(list.Data) != 2 || list.Data[0].ID != "plain" || list.Data[1].ID != "org/greedy" {
+	if err := json.Unmarshal(b, &list); err != nil || list.Object != "list" || len(list.Data) != 2 ||
+		list.Data[0].ID != "plain" || list.Data[1].ID != "org/greedy" {
 		t.Fatalf("%s", b)
 	}
 	if d := list.Data[1]; d.Object != "model" || d.Created != 7 || d.Owner != "antiphase" || d.Len != 128 {
 		t.Errorf("%+v", d)
 	}
-	for name, want := range map[string]any{"n_vocab": 260., "n_ctx_train": 128., "n_params": float64(r.net.Params.Count()), "arch": "diff", "chat": false, "n_layer": 2., "n_head": 4., "n_maps": 2., "attention_cells": float64(1 << 20), "attention_entries": float64(1 << 26)} {
+	for name, want := range map[string]any{"n_vocab": 260., "n_ctx_train": 128.,
+		"n_params": float64(r.net.Params.Count()), "arch": "diff", "chat": false, "n_layer": 2., "n_head": 4.,
+		"n_maps": 2., "attention_cells": float64(1 << 20), "attention_entries": float64(1 << 26)} {
 		if got := list.Data[0].Meta[name]; got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if status, _, b := r.do("GET", "/v1/models/org/greedy", nil); status != http.StatusOK || !strings.Contains(string(b), `"id":"org/greedy"`) {
+	if status, _, b := r.do("GET", "/v1/models/org/greedy", nil); status != http.StatusOK ||
+		!strings.Contains(string(b), `"id":"org/greedy"`) {
 		t.Errorf("%d %s", status, b)
 	}
 	for _, path := range []string{"/v1/models/greedy", "/v1/models/"} {
@@ -109,16 +116,20 @@ func TestModelsByName(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, b)
 		}
 	}
-	if _, _, b := r.do("GET", "/version", nil); !strings.Contains(string(b), `"version":"v9"`) || !strings.Contains(string(b), `"commit":"abc"`) {
+	if _, _, b := r.do("GET", "/version", nil); !strings.Contains(string(b), `"version":"v9"`) ||
+		!strings.Contains(string(b), `"commit":"abc"`) {
 		t.Errorf("%s", b)
 	}
 	var info map[string]any
 	_, _, b = r.do("GET", "/tokenizer_info?model=org/greedy", nil)
-	if err := json.Unmarshal(b, &info); err != nil || info["bos_token"] != "<|pad|>" || info["eos_token"] != "<|im_start|>" || info["chat_template"] != nil || info["vocab_size"] != 260. || info["model"] != "org/greedy" {
+	if err := json.Unmarshal(b, &info); err != nil || info["bos_token"] != "<|pad|>" ||
+		info["eos_token"] != "<|im_start|>" || info["chat_template"] != nil || info["vocab_size"] != 260. ||
+		info["model"] != "org/greedy" {
 		t.Errorf("%s", b)
 	}
 	_, _, b = r.do("GET", "/tokenizer_info", nil)
-	if err := json.Unmarshal(b, &info); err != nil || info["bos_token"] != nil || info["eos_token"] != "<|endoftext|>" || info["pad_token"] != "<|pad|>" || info["max_model_len"] != 128. {
+	if err := json.Unmarshal(b, &info); err != nil || info["bos_token"] != nil ||
+		info["eos_token"] != "<|endoftext|>" || info["pad_token"] != "<|pad|>" || info["max_model_len"] != 128. {
 		t.Errorf("%s", b)
 	}
 	// The first token, with and without.
@@ -126,8 +137,11 @@ func TestModelsByName(t *testing.T) {
 		body fieldsOf
 		want []int32
 	}{
-		{fieldsOf{"prompt": "ab"}, []int32{257, 'a', 'b'}}, {fieldsOf{"prompt": ""}, []int32{257}}, {fieldsOf{"prompt": "ab", "add_special_tokens": false}, []int32{'a', 'b'}}, {fieldsOf{"prompt": "", "add_special_tokens": false}, []int32{}},
-		{fieldsOf{"content": "ab"}, []int32{'a', 'b'}}, {fieldsOf{"content": "ab", "add_special": true}, []int32{257, 'a', 'b'}}, {fieldsOf{"content": "a", "add_special": true, "add_special_tokens": false}, []int32{'a'}},
+		{fieldsOf{"prompt": "ab"}, []int32{257, 'a', 'b'}}, {fieldsOf{"prompt": ""}, []int32{257}},
+		{fieldsOf{"prompt": "ab", "add_special_tokens": false}, []int32{'a', 'b'}},
+		{fieldsOf{"prompt": "", "add_special_tokens": false}, []int32{}},
+		{fieldsOf{"content": "ab"}, []int32{'a', 'b'}}, {fieldsOf{"content": "ab", "add_special": true}, []int32{257,
+			'a', 'b'}}, {fieldsOf{"content": "a", "add_special": true, "add_special_tokens": false}, []int32{'a'}},
 	} {
 		c.body["model"] = "org/greedy"
 		var got struct {
@@ -139,7 +153,8 @@ func TestModelsByName(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.body, got, c.want)
 		}
 	}
-	if msg := r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}}, http.StatusBadRequest, "messages", ""); !strings.Contains(msg, "the model plain has no chat template") {
+	if msg := r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}},
+		http.StatusBadRequest, "messages", ""); !strings.Contains(msg, "the model plain has no chat template") {
 		t.Errorf("%q", msg)
 	}
 }
@@ -154,133 +169,22 @@ func TestRefusedSetups(t *testing.T) {
 	if err := srv.Ready(); err == nil || !strings.Contains(err.Error(), "no models") {
 		t.Errorf("no models: %v", err)
 	}
-	if err := srv.Ready(r.model, r.model); err == nil || !strings.Contains(err.Error(), `two models are called "tiny"`) {
+	if err := srv.Ready(r.model, r.model); err == nil ||
+		!strings.Contains(err.Error(), `two models are called "tiny"`) {
 		t.Errorf("a name twice: %v", err)
 	}
-	if _, err := New(Config{Limits: Limits{Stops: -1}}); err == nil || !strings.Contains(err.Error(), "server: limit stops") {
+	if _, err := New(Config{Limits: Limits{Stops: -1}}); err == nil ||
+		!strings.Contains(err.Error(), "server: limit stops") {
 		t.Errorf("a limit below zero: %v", err)
 	}
 	for want, src := range map[string]Source{
-		`"a b" cannot be a model's name`: {ID: "a b", Model: r.net, Tokenizer: tokenizer.Bytes()}, "without a tokenizer": {ID: "a", Model: r.net}, "slots": {ID: "a", Model: r.net, Tokenizer: tokenizer.Bytes(), Options: infer.Options{Slots: -1}},
+		`"a b" cannot be a model's name`: {ID: "a b", Model: r.net,
+			Tokenizer: tokenizer.Bytes()},
+		"without a tokenizer": {ID: "a", Model: r.net},
+		"slots":               {ID: "a", Model: r.net, Tokenizer: tokenizer.Bytes(), Options: infer.Options{Slots: -1}},
 	} {
 		if _, err := NewModel(src); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
-		}
-	}
-}
-
-// Numbers in any notation, and how a wrong or long one is shown.
-func TestNumbersInAnyNotation(t *testing.T) {
-	for text, want := range map[string]int64{"3": 3, " 3 ": 3, "3.0": 3, "3e0": 3, "0.3e1": 3, "-3": -3, "-3.0": -3, "1e2": 100, "9007199254740992.0": 1 << 53, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64} {
-		if got, ok := integer([]byte(text)); !ok || got != want {
-			t.Errorf("%s is %d, %v; want %d", text, got, ok, want)
-		}
-	}
-	for _, text := range []string{"3.5", "1e-1", "9223372036854775808", "1e300", "true", `"3"`, "", "+3", "null1"} {
-		if got, ok := integer([]byte(text)); ok {
-			t.Errorf("%s is %d", text, got)
-		}
-	}
-	for n, want := range map[int]string{59: strings.Repeat("é", 29) + "x", 60: strings.Repeat("é", 30), 61: strings.Repeat("é", 30) + "…", 62: strings.Repeat("é", 30) + "…"} {
-		text := strings.Repeat("é", n/2) + strings.Repeat("x", n%2)
-		if got := excerpt([]byte(text)); got != want {
-			t.Errorf("%d bytes are shown as %q, want %q", n, got, want)
-		}
-	}
-	long := "x" + strings.Repeat("é", 60) // the hundredth byte is the first half of a character
-	o, err := parseObject(fmt.Appendf(nil, `{%q:1}`, long))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.finish(); err == nil || err.Error() != "x"+strings.Repeat("é", 49)+": this field is unknown" {
-		t.Errorf("%v", err)
-	}
-}
-
-// Fields of formats, tools and conversations that are wrong, each by the words a client reads.
-func TestChatRefusals(t *testing.T) {
-	r := newRig(t, setup{template: "{% for m in messages %}[{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments.x }}{% endif %}]{% endfor %}{% if tools %}T{% endif %}", Config: Config{Limits: Limits{Biases: 2}}})
-	say := []fieldsOf{{"role": "user", "content": "hi"}}
-	tool := []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
-	for _, c := range []struct {
-		more        fieldsOf
-		param, says string
-	}{
-		{fieldsOf{"continue_final_message": true, "messages": []fieldsOf{{"role": "assistant", "tool_calls": []any{fieldsOf{"function": fieldsOf{"name": "f"}}}}}}, "continue_final_message", "needs a last message with text"},
-		{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "tool_calls": []any{fieldsOf{"id": "x"}}}}}, "messages", "entry 0 has no function"},
-		{fieldsOf{"tools": tool, "tool_choice": "required"}, "tool_choice", "only none and auto are served"}, {fieldsOf{"tools": tool, "tool_choice": fieldsOf{"type": "function"}}, "tool_choice", "only none and auto"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_object"}, "stop_token_ids": []int{1}}, "stop", "cannot be used with response_format"}, {fieldsOf{"response_format": fieldsOf{"type": "json_object"}, "stop": "x"}, "stop", "cannot be used with response_format"},
-		{fieldsOf{"tool_choice": "required"}, "tool_choice", "needs tools"}, {fieldsOf{"response_format": fieldsOf{"type": "json_schema"}}, "response_format", "must be an object with a schema"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": 3}}, "response_format", "must be an object with a schema"}, {fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"name": "x"}}}, "response_format", "schema: is missing"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"schema": true, "nmae": 1}}}, "response_format", "did you mean name?"}, {fieldsOf{"response_format": fieldsOf{"type": "text", "x": 1}}, "response_format", "this field is unknown"},
-		{fieldsOf{"response_format": "text"}, "response_format", "must be an object"}, {fieldsOf{"stop_token_ids": []int{1, 2, 3}}, "stop_token_ids", "has 3 entries, at most 2 are allowed"}, {fieldsOf{"stop_token_ids": []int{260}}, "stop_token_ids", "outside the vocabulary of 260"},
-		{fieldsOf{"functions": []any{}}, "functions", "old form of tools"}, {fieldsOf{"function_call": "auto"}, "function_call", "old form of tool_choice"}, {fieldsOf{"modalities": []string{"audio"}}, "modalities", "only text"},
-		{fieldsOf{"max_tokens": 0}, "max_tokens", "is 0, must be positive"}, {fieldsOf{"stream_options": fieldsOf{"x": 1}, "stream": true}, "stream_options", "unknown"}, {fieldsOf{"logit_bias": fieldsOf{"05": 1}}, "logit_bias", "not a token id"},
-		{fieldsOf{"logit_bias": fieldsOf{"5": nil}}, "logit_bias", "is null"}, {fieldsOf{"chat_template_kwargs": fieldsOf{"m": []int{1}}}, "chat_template_kwargs", "neither a string"}, {fieldsOf{"chat_template_kwargs": fieldsOf{"absent": 1}}, "chat_template_kwargs", "not a variable"},
-		{fieldsOf{"messages": []any{"x"}}, "messages", "entry 0 is"}, {fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x", "colour": 1}}}, "messages", "entry 0: colour: this field is unknown"},
-	} {
-		body := fieldsOf{"messages": say, "max_tokens": 2}
-		maps.Copy(body, c.more)
-		if msg := r.refused("/v1/chat/completions", body, http.StatusBadRequest, c.param, ""); !strings.Contains(msg, c.says) {
-			t.Errorf("%v: %q, want %q", c.more, msg, c.says)
-		}
-	}
-	other := newRig(t, setup{template: "{% for m in messages %}{{ m.content | upper }}{% endfor %}"})
-	if msg := other.refused("/v1/chat/completions", fieldsOf{"messages": say, "continue_final_message": true}, http.StatusBadRequest, "continue_final_message", ""); !strings.Contains(msg, "does not write the last message as it was sent") {
-		t.Errorf("%q", msg)
-	}
-	// What is accepted, and the tokens that it becomes.
-	for _, c := range []struct {
-		more fieldsOf
-		want string
-	}{
-		{fieldsOf{}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 3}, "hi]"}, {fieldsOf{"truncate_prompt_tokens": 4}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 5}, "[hi]"}, {fieldsOf{"response_format": fieldsOf{"type": "text"}, "stop": "x"}, "[hi]"}, {fieldsOf{"tools": tool}, "[hi]T"},
-		{fieldsOf{"tools": tool, "tool_choice": "auto"}, "[hi]T"}, {fieldsOf{"tools": tool, "tool_choice": "none"}, "[hi]"}, {fieldsOf{"tools": []any{}, "tool_choice": "required"}, "[hi]"}, {fieldsOf{"tool_choice": "none"}, "[hi]"}, {fieldsOf{"tool_choice": "auto"}, "[hi]"},
-		{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "content": "a", "tool_calls": []any{fieldsOf{"function": fieldsOf{"name": "f", "arguments": `{"x":7}`}}}}}}, "[a7]"}, {fieldsOf{"add_special_tokens": true}, "[hi]"},
-		{fieldsOf{"modalities": []string{"text"}, "user": "u", "max_tokens": 2.0}, "[hi]"}, {fieldsOf{"stop_token_ids": []int{1, 2}}, "[hi]"},
-	} {
-		body := fieldsOf{"messages": say, "max_tokens": 2, "ignore_eos": true, "temperature": 0, "logprobs": true, "stop": []string{"\x00"}}
-		maps.Copy(body, c.more)
-		var reply chatReply
-		var same completionReply
-		r.post("/v1/chat/completions", body, &reply)
-		r.post("/v1/completions", fieldsOf{"prompt": c.want, "max_tokens": 2, "ignore_eos": true, "temperature": 0, "logprobs": 0}, &same)
-		if reply.Usage.Prompt != len(c.want) || reply.Usage.Completion < 1 || reply.Choices[0].Logprobs.Content[0].Logprob != *same.Choices[0].Logprobs.Logprob[0] {
-			t.Errorf("%v: %+v, want the prompt %q", c.more, reply.Usage, c.want)
-		}
-	}
-}
-
-// With tools the text of a stream is held back to its end, where it is known what it is; tokens come as they are made.
-func TestToolStreams(t *testing.T) {
-	r := newRig(t, setup{})
-	tool := []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
-	base := fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "hi"}}, "max_tokens": 6, "temperature": 0, "tools": tool, "logit_bias": fieldsOf{"65": 100}}
-	for _, logprobs := range []bool{false, true} {
-		body := maps.Clone(base)
-		body["logprobs"] = logprobs
-		list := r.events("/v1/chat/completions", body)
-		var text string
-		tokens, withText := 0, 0
-		for _, data := range list[:len(list)-1] {
-			var v chatReply
-			if err := json.Unmarshal([]byte(data), &v); err != nil {
-				t.Fatal(err)
-			}
-			ch := v.Choices[0]
-			if ch.Delta.Content != nil && *ch.Delta.Content != "" {
-				withText++
-				text += *ch.Delta.Content
-				if ch.Reason == nil || *ch.Reason != "length" {
-					t.Errorf("text before the end: %s", data)
-				}
-			}
-			if ch.Logprobs != nil {
-				tokens += len(ch.Logprobs.Content)
-			}
-		}
-		if text != "AAAAAA" || withText != 1 || tokens != map[bool]int{false: 0, true: 6}[logprobs] {
-			t.Errorf("logprobs %v: %q in %d events, %d tokens", logprobs, text, withText, tokens)
 		}
 	}
 }
@@ -293,11 +197,13 @@ func TestKeysDoNotShareTheCache(t *testing.T) {
 		header, key string
 		want        int
 	}{
-		{"Authorization", "Bearer sk-first-key", 0}, {"X-Api-Key", "sk-first-key", 48}, {"Authorization", "Bearer sk-second-key", 0}, {"X-Api-Key", "sk-second-key", 48},
+		{"Authorization", "Bearer sk-first-key", 0}, {"X-Api-Key", "sk-first-key", 48},
+		{"Authorization", "Bearer sk-second-key", 0}, {"X-Api-Key", "sk-second-key", 48},
 	} {
 		status, _, b := r.do("POST", "/v1/completions", body, c.header, c.key)
 		var reply completionReply
-		if err := json.Unmarshal(b, &reply); err != nil || status != http.StatusOK || reply.Usage.Details.Cached != c.want {
+		if err := json.Unmarshal(b, &reply); err != nil || status != http.StatusOK ||
+			reply.Usage.Details.Cached != c.want {
 			t.Errorf("request %d: %d %s, want %d cached tokens", i, status, b, c.want)
 		}
 	}
@@ -334,14 +240,18 @@ func TestEmbeddingIsTheMean(t *testing.T) {
 		}
 		Usage map[string]int
 	}
-	r.post("/v1/embeddings", fieldsOf{"input": [][]int32{{'x'}, ids}, "encoding_format": "base64", "user": "u"}, &packed)
+	r.post("/v1/embeddings", fieldsOf{"input": [][]int32{{'x'}, ids}, "encoding_format": "base64", "user": "u"},
+		&packed)
 	raw, err := base64.StdEncoding.DecodeString(packed.Data[1].Embedding)
-	if err != nil || len(raw) != 4*width || packed.Data[1].Index != 1 || packed.Data[1].Object != "embedding" || packed.Object != "list" || packed.Model != "tiny" || packed.Usage["prompt_tokens"] != 6 || packed.Usage["total_tokens"] != 6 {
+	if err != nil || len(raw) != 4*width || packed.Data[1].Index != 1 || packed.Data[1].Object != "embedding" ||
+		packed.Object != "list" || packed.Model != "tiny" || packed.Usage["prompt_tokens"] != 6 ||
+		packed.Usage["total_tokens"] != 6 {
 		t.Fatalf("%d bytes, %v: %+v", len(raw), err, packed)
 	}
 	for i := range want {
 		x := want[i] / math.Sqrt(length)
-		if y := float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))); !(math.Abs(list.Data[0].Embedding[i]-x) <= 1e-5) || !(math.Abs(y-x) <= 1e-5) {
+		if y := float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))); !(math.Abs(
+			list.Data[0].Embedding[i]-x) <= 1e-5) || !(math.Abs(y-x) <= 1e-5) {
 			t.Errorf("entry %d is %g and %g, want %g", i, list.Data[0].Embedding[i], y, x)
 		}
 	}
@@ -354,14 +264,20 @@ func TestRunRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	nan := math.NaN()
-	full := record.Row{Step: 3, Total: 9, Loss: 1.5, LossEMA: 1.25, Valid: 2.5, GradNorm: 0.5, LR: 0.001, TokS: 1000, Time: 12, Lambda: []float64{0.25}, Warn: 1}
-	bare := record.Row{Step: 4, Total: 9, Loss: 2, LossEMA: 3, Valid: nan, GradNorm: 4, LR: 5, TokS: 6, Time: 7, Lambda: []float64{0.5, nan}}
+	full := record.Row{Step: 3, Total: 9, Loss: 1.5, LossEMA: 1.25, Valid: 2.5, GradNorm: 0.5, LR: 0.001, TokS: 1000,
+		Time: 12, Lambda: []float64{0.25}, Warn: 1}
+	bare := record.Row{Step: 4, Total: 9, Loss: 2, LossEMA: 3, Valid: nan, GradNorm: 4, LR: 5, TokS: 6, Time: 7,
+		Lambda: []float64{0.5, nan}}
 	if err := os.WriteFile(filepath.Join(dir, "a", metricsFile), bare.Append(full.Append(nil)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	rows := runsRig(t, dir).tail("a", 0).Rows
-	want := map[string]any{"step": 3., "total_steps": 9., "loss": 1.5, "loss_ema": 1.25, "valid_loss": 2.5, "grad_norm": 0.5, "lr": 0.001, "tok_s": 1000., "time": 12., "lambda": []any{0.25}, "warn": []any{full.Warn.Names()[0]}}
-	if len(rows) != 2 || fmt.Sprint(rows[0]) != fmt.Sprint(want) || fmt.Sprint(rows[1]) != fmt.Sprint(map[string]any{"step": 4., "total_steps": 9., "loss": 2., "loss_ema": 3., "grad_norm": 4., "lr": 5., "tok_s": 6., "time": 7.}) {
+	want := map[string]any{"step": 3., "total_steps": 9., "loss": 1.5, "loss_ema": 1.25,
+		"valid_loss": 2.5, "grad_norm": 0.5, "lr": 0.001, "tok_s": 1000., "time": 12., "lambda": []any{0.25},
+		"warn": []any{full.Warn.Names()[0]}}
+	if len(rows) != 2 || fmt.Sprint(rows[0]) != fmt.Sprint(want) ||
+		fmt.Sprint(rows[1]) != fmt.Sprint(map[string]any{"step": 4., "total_steps": 9., "loss": 2., "loss_ema": 3.,
+			"grad_norm": 4., "lr": 5., "tok_s": 6., "time": 7.}) {
 		t.Errorf("%v\nwant %v", rows, want)
 	}
 }
@@ -370,7 +286,8 @@ func TestRunRows(t *testing.T) {
 func TestRunFilesAreClosed(t *testing.T) {
 	dir := t.TempDir()
 	writeRows(t, filepath.Join(dir, "a"), 1, 3)
-	if err := os.WriteFile(filepath.Join(dir, "a", samplesFile), []byte("{\"step\":1,\"prompt\":\"p\",\"text\":\"t\"}\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a", samplesFile),
+		[]byte("{\"step\":1,\"prompt\":\"p\",\"text\":\"t\"}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r := runsRig(t, dir)

@@ -71,7 +71,9 @@ func (r *rig) serveOn(l net.Listener) (stop func() error) {
 }
 
 func request(body string) string {
-	return fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return fmt.Sprintf(
+		"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 }
 
 // TestSlowReader: a client that never reads is dropped after the write timeout; its neighbour gets the same answer as
@@ -85,7 +87,8 @@ func TestSlowReader(t *testing.T) {
 	r.serveOn(l)
 	c := l.dial()
 	defer c.Close()
-	if _, err := io.WriteString(c, request(`{"prompt":"x","max_tokens":100,"stream":true,"ignore_eos":true}`)); err != nil {
+	if _, err := io.WriteString(c,
+		request(`{"prompt":"x","max_tokens":100,"stream":true,"ignore_eos":true}`)); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the stream", func() bool { return r.model.Engine.Stats().Running > 0 })

@@ -92,7 +92,8 @@ func TestFullQueueOfOneModel(t *testing.T) {
 // A file of keys that cannot be read to its end gives no keys: some would be missing.
 func TestKeysCutShort(t *testing.T) {
 	lost := errors.New("the disk is lost")
-	if list, err := ReadKeys(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("sk-one-one\nsk-two-two\n")))); err == nil {
+	if list, err := ReadKeys(iotest.TimeoutReader(
+		iotest.OneByteReader(strings.NewReader("sk-one-one\nsk-two-two\n")))); err == nil {
 		t.Errorf("%q after a time-out", list)
 	}
 	if list, err := ReadKeys(iotest.ErrReader(lost)); !errors.Is(err, lost) {

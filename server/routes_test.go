@@ -128,7 +128,8 @@ func TestWhatTemplatesSee(t *testing.T) {
 		ids, err := o.model.render(talk)
 		return o.model.Tokenizer.Decode(ids, false), err
 	}
-	said, err := read(`{"messages":[{"role":"system","content":"a"},{"role":"developer","content":"b"},{"role":"user","content":"c","name":"N"},
+	said, err := read(
+		`{"messages":[{"role":"system","content":"a"},{"role":"developer","content":"b"},{"role":"user","content":"c","name":"N"},
 		{"role":"assistant","content":"d"},{"role":"tool","content":[{"type":"text","text":"e"}],"tool_call_id":"T"}]}`)
 	if want := "[system|a||][system|b||][user|c|N|][assistant|d||][tool|e||T]"; err != nil ||
 		!strings.HasPrefix(said, want) {

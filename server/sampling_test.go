@@ -142,11 +142,13 @@ func TestLengthAndStreamFields(t *testing.T) {
 		`{}`: "false false", `{"stream":true}`: "true false",
 		`{"stream":true,"stream_options":{"include_usage":true}}`:                             "true true",
 		`{"stream":true,"stream_options":{"include_usage":false,"include_obfuscation":true}}`: "true false",
-		`{"stream":true,"stream_options":{}}`:                                                 "true false",
-		`{"stream":true,"stream_options":null}`:                                               "true false",
-		`{"stream_options":{}}`:                                                               "stream_options: needs stream",
-		`{"stream":true,"stream_options":[]}`:                                                 "stream_options: is [], must be an object",
-		`{"stream":true,"stream_options":{"include_usage":1}}`:                                "stream_options: include_usage: is 1, must be true or false",
+
+		`{"stream":true,"stream_options":{}}`:   "true false",
+		`{"stream":true,"stream_options":null}`: "true false",
+		`{"stream_options":{}}`:                 "stream_options: needs stream",
+		`{"stream":true,"stream_options":[]}`:   "stream_options: is [], must be an object",
+		`{"stream":true,"stream_options":{"include_usage":1}}`: "stream_options: include_usage: is 1, must be " +
+			"true or false",
 		`{"stream":1}`: "stream: is 1, must be true or false",
 	} {
 		o := formOf(t, body, infer.Sampling{})

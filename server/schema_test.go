@@ -85,7 +85,8 @@ func TestTools(t *testing.T) {
 	body["tool_choice"] = "none"
 	without.post("/v1/chat/completions", body, &plain)
 
-	text, calls := parseToolCalls("let me see <tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call> <tool_call>nonsense</tool_call>")
+	text, calls := parseToolCalls("let me see <tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": " +
+		"\"Rome\"}}\n</tool_call> <tool_call>nonsense</tool_call>")
 	if len(calls) != 1 || calls[0].Function.Name != "weather" || calls[0].Function.Arguments != `{"city":"Rome"}` ||
 		text != "let me see  <tool_call>nonsense</tool_call>" {
 		t.Errorf("%q %+v", text, calls)

@@ -60,7 +60,8 @@ func TestStalledClientsLeaveRoom(t *testing.T) {
 	for i := range 3 * cap {
 		switch i % 3 {
 		case 0:
-			dial("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+			dial("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+				"Content-Length: 100\r\n\r\n{")
 		case 1:
 			dial("GET /health HTTP/1.1\r\nHost: x\r\nX-Slow")
 		case 2:
@@ -68,7 +69,8 @@ func TestStalledClientsLeaveRoom(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/health", "/metrics", "/livez"} {
-		if got := status(t, dial("GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")); got != "HTTP/1.1 200 OK" {
+		if got := status(t, dial("GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")); got !=
+			"HTTP/1.1 200 OK" {
 			t.Errorf("%s: %s", path, got)
 		}
 	}

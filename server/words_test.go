@@ -107,7 +107,8 @@ func TestBuckets(t *testing.T) {
 		"request_queue_time": 1e-4, "time_to_first_token": 1e-3, "inter_token_latency": 1e-4,
 		"request_time_per_output_token": 1e-4, "e2e_request_latency": 1e-3,
 	} {
-		all := regexp.MustCompile(`(?m)^`+namespace+"_"+name+`_seconds_bucket\{model_name="tiny",le="([^"]+)"\}`).FindAllSubmatch(b, -1)
+		all := regexp.MustCompile(`(?m)^`+namespace+"_"+name+
+			`_seconds_bucket\{model_name="tiny",le="([^"]+)"\}`).FindAllSubmatch(b, -1)
 		if len(all) != 19 || string(all[0][1]) != fmt.Sprint(from) || string(all[17][1]) != fmt.Sprint(from*(1<<17)) ||
 			string(all[18][1]) != "+Inf" {
 			t.Errorf("%s: %q", name, all)
@@ -164,12 +165,15 @@ func TestRoomComesBack(t *testing.T) {
 
 // Arguments of an earlier call come to the template as an object; what is not one stays as it was sent.
 func TestArgumentsOfCalls(t *testing.T) {
-	tpl, err := chat.Parse("{% for c in messages[0].tool_calls %}[{{ c.function.name }}:{{ c.function.arguments }}:{{ c.function.arguments.x }}:{{ c.id }}]{% endfor %}", nil)
+	tpl, err := chat.Parse("{% for c in messages[0].tool_calls %}[{{ c.function.name }}:{{ c.function.arguments "+
+		"}}:{{ c.function.arguments.x }}:{{ c.id }}]{% endfor %}", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := formOf(t, `{"messages":[{"role":"assistant","tool_calls":[{"id":"i","function":{"name":"f","arguments":"{\"x\":\"7\"}"}},
-		{"function":{"name":"g","arguments":"plain"}},{"function":{"name":"h","arguments":{"x":"8"}}}]}],"parallel_tool_calls":true}`, infer.Sampling{})
+	o := formOf(t,
+		`{"messages":[{"role":"assistant","tool_calls":[{"id":"i","function":{"name":"f","arguments":"{\"x\":\"7\"}"}},
+		{"function":{"name":"g","arguments":"plain"}},{"function":{"name":"h","arguments":{"x":"8"}}}]}],"parallel_tool_calls":true}`,
+		infer.Sampling{})
 	o.model.Template = tpl
 	talk := o.conversation()
 	if err := o.finish(); err != nil {

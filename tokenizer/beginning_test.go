@@ -54,7 +54,8 @@ func TestBeginningReplaces(t *testing.T) {
 		for _, p := range strings.Split(x.single, ",") {
 			list = append(list, part[p])
 		}
-		tok := parsed(t, `{"added_tokens":[{"id":1,"content":"<s>","special":true},{"id":2,"content":"<e>","special":true}],
+		tok := parsed(t,
+			`{"added_tokens":[{"id":1,"content":"<s>","special":true},{"id":2,"content":"<e>","special":true}],
 			"post_processor":{"type":"TemplateProcessing","single":[`+strings.Join(list, ",")+`],"pair":[],"special_tokens":{"<s>":{"id":"<s>","ids":[1],"tokens":["<s>"]},"<e>":{"id":"<e>","ids":[2],"tokens":["<e>"]}}},
 			"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`)
 		got, err := tok.Beginning(1)
@@ -76,9 +77,12 @@ func TestBeginningIsWritten(t *testing.T) {
 		"pair":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"B","type_id":1}}],
 		"special_tokens":{"<s>":{"id":"<s>","ids":[1],"tokens":["<s>"]}}}`
 	for before, want := range map[string]string{
-		"null": template, `{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true}`: `{"type":"Sequence","processors":[{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true},` + template + `]}`,
+		"null": template,
+		`{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true}`: `{"type":"Sequence","processors":[{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true},` +
+			template + `]}`,
 	} {
-		tok, err := parsed(t, `{"added_tokens":[{"id":1,"content":"<s>","special":true}],"post_processor":`+before+`,`+model).Beginning(1)
+		tok, err := parsed(t, `{"added_tokens":[{"id":1,"content":"<s>","special":true}],"post_processor":`+before+`,`+
+			model).Beginning(1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,8 @@ import (
 // like English without carrying any.
 func zipfText(n int) string {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	syll := strings.Fields("the an re in er on ti or st al en es ar ing tion con ver com per der men ly un pro ble est ism ous ma ke lo wa")
+	syll := strings.Fields("the an re in er on ti or st al en es ar ing tion con ver com per der men ly un pro ble " +
+		"est ism ous ma ke lo wa")
 	words := make([]string, 60000)
 	for i := range words {
 		for k := 1 + int(math.Log2(float64(i)/40+1))/3; k >= 0; k-- {

@@ -53,7 +53,8 @@ func TestLossyByAnotherDecoder(t *testing.T) {
 // Many words, of every length around the cache's limits, have the ids of their characters, also when others were
 // encoded in between.
 func TestCachedWords(t *testing.T) {
-	tok := parsed(t, `{"pre_tokenizer":{"type":"WhitespaceSplit"},"model":{"vocab":{"0":0,"1":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8,"9":9},"merges":[]}}`)
+	tok := parsed(t,
+		`{"pre_tokenizer":{"type":"WhitespaceSplit"},"model":{"vocab":{"0":0,"1":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8,"9":9},"merges":[]}}`)
 	var words []string
 	for n := 1; n < 40; n++ {
 		for c := range 10 {
@@ -81,7 +82,8 @@ func TestCachedWords(t *testing.T) {
 
 // Both modes and the template, alone and together; what is in dst stays.
 func TestEncodeCombinations(t *testing.T) {
-	tok := parsed(t, `{"added_tokens":[{"id":1,"content":"<s>","special":true}],"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],
+	tok := parsed(t,
+		`{"added_tokens":[{"id":1,"content":"<s>","special":true}],"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],
 		"special_tokens":{"<s>":{"id":"<s>","ids":[1],"tokens":["<s>"]}}},"model":{"vocab":{"x":0,"<s>":1,"<":2,"s":3,">":4},"merges":[]}}`)
 	for _, c := range []struct {
 		opt  []Option
@@ -110,8 +112,10 @@ func TestEncodeCombinations(t *testing.T) {
 func TestEverySettingIsWritten(t *testing.T) {
 	for i, flags := range []string{"single_word", "lstrip", "rstrip", "normalized", "special"} {
 		for _, model := range []string{"fuse_unk", "byte_fallback", "ignore_merges"} {
-			tok := parsed(t, fmt.Sprintf(`{"added_tokens":[{"id":3,"content":"<%d|\"é>","normalized":false,%q:true}],"normalizer":{"type":"NFC"},"pre_tokenizer":{"type":"Digits"},"post_processor":{"type":"ByteLevel"},"decoder":{"type":"Fuse"},
-				"model":{"type":"BPE","unk_token":"a",%q:true,"vocab":{"b":0,"a":1,"ab":2},"merges":["a b"]}}`, i, flags, model))
+			tok := parsed(t, fmt.Sprintf(
+				`{"added_tokens":[{"id":3,"content":"<%d|\"é>","normalized":false,%q:true}],"normalizer":{"type":"NFC"},"pre_tokenizer":{"type":"Digits"},"post_processor":{"type":"ByteLevel"},"decoder":{"type":"Fuse"},
+				"model":{"type":"BPE","unk_token":"a",%q:true,"vocab":{"b":0,"a":1,"ab":2},"merges":["a b"]}}`,
+				i, flags, model))
 			b, err := tok.MarshalJSON()
 			if err != nil {
 				t.Fatal(err)
@@ -150,7 +154,8 @@ func TestNormalizedByDefault(t *testing.T) {
 		``: {1, 1}, `,"special":true`: {1, 0, 0}, `,"normalized":false`: {1, 0, 0},
 		`,"special":true,"normalized":true`: {1, 1},
 	} {
-		tok := parsed(t, `{"added_tokens":[{"id":1,"content":"XX"`+fields+`}],"normalizer":{"type":"Lowercase"},"model":{"vocab":{"x":0},"merges":[]}}`)
+		tok := parsed(t, `{"added_tokens":[{"id":1,"content":"XX"`+fields+
+			`}],"normalizer":{"type":"Lowercase"},"model":{"vocab":{"x":0},"merges":[]}}`)
 		if got := tok.Encode("XXxx"); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", fields, got, want)
 		}

@@ -64,7 +64,8 @@ func TestPreTokenizerFields(t *testing.T) {
 			`"Isolated","invert":true`: {"ab", " cd"}, `"Contiguous"`: {"ab cd"}, `"MergedWithNext"`: {"ab", " cd"},
 			`"MergedWithPrevious"`: {"ab", " cd"}, `"Contiguous","invert":true`: {"ab cd"},
 		} {
-			list, err := parsePre(json.RawMessage(`{"type":"Split","pattern":{"Regex":`+string(expr)+`},"behavior":`+behavior+`}`), &budget{})
+			list, err := parsePre(json.RawMessage(`{"type":"Split","pattern":{"Regex":`+string(expr)+`},"behavior":`+
+				behavior+`}`), &budget{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,7 +277,9 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%s: notes %s", fields, notes)
 		}
 	}
-	tok := parsed(t, `{"added_tokens":[{"id":9,"content":"<x>","special":true},{"id":0,"content":""},{"id":0,"content":"a"},{"id":3,"content":"<y>"}],"model":{"vocab":`+vocab+`,"merges":[]}}`)
+	tok := parsed(t,
+		`{"added_tokens":[{"id":9,"content":"<x>","special":true},{"id":0,"content":""},{"id":0,"content":"a"},{"id":3,"content":"<y>"}],"model":{"vocab":`+
+			vocab+`,"merges":[]}}`)
 	if got := tok.Encode("<x>a<y>"); !slices.Equal(got, []int32{2, 0, 3}) || tok.Vocab() != 4 {
 		t.Errorf("added tokens are %v of %d", got, tok.Vocab())
 	}
@@ -284,7 +287,8 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("notes %s", got)
 	}
 	// Where ids have gaps, the number of tokens counts, not the last id: as Hugging Face has it.
-	tok = parsed(t, `{"added_tokens":[{"id":2,"content":"<x>"},{"id":3,"content":"<y>"}],"model":{"vocab":{"a":0,"b":7},"merges":[]}}`)
+	tok = parsed(t,
+		`{"added_tokens":[{"id":2,"content":"<x>"},{"id":3,"content":"<y>"}],"model":{"vocab":{"a":0,"b":7},"merges":[]}}`)
 	if got := tok.Encode("<y>b<x>a"); !slices.Equal(got, []int32{3, 7, 2, 0}) || len(tok.Notes()) > 0 {
 		t.Errorf("with gaps added tokens are %v; notes %v", got, tok.Notes())
 	}

@@ -48,7 +48,9 @@ func plainBPE(vocab map[string]int32, merges [][2]string, unk string, fuse bool,
 func TestFieldsThatSayNothing(t *testing.T) {
 	const model = `"model":{"vocab":{"a":0,"b":1},"merges":[]%s}`
 	part := func(s string) string {
-		return `{"post_processor":{"type":"TemplateProcessing","single":[` + s + `],"pair":[],"special_tokens":{"a":{"id":"a","ids":[0],"tokens":["a"]},"z":{"id":"z","ids":[2147483648],"tokens":["z"]}}},` + model + `}`
+		return `{"post_processor":{"type":"TemplateProcessing","single":[` + s +
+			`],"pair":[],"special_tokens":{"a":{"id":"a","ids":[0],"tokens":["a"]},"z":{"id":"z","ids":[2147483648],"tokens":["z"]}}},` +
+			model + `}`
 	}
 	const special, text = `"SpecialToken":{"id":"a","type_id":0}`, `"Sequence":{"id":"A","type_id":0}`
 	for _, c := range []struct {

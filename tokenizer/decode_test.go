@@ -110,9 +110,11 @@ func TestDecodersAgainstLists(t *testing.T) {
 			parts = append(parts, listedDecoders[s].json)
 		}
 		decoder := `{"type":"Sequence","decoders":[` + strings.Join(parts, ",") + `]}`
-		tok, err := Parse([]byte(`{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,"pre_tokenizer":null,"post_processor":null,"decoder":` +
-			decoder + `,"model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"vocab":` +
-			string(vocab) + `,"merges":[]}}`))
+		tok, err := Parse([]byte(
+			`{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,"pre_tokenizer":null,"post_processor":null,"decoder":` +
+				decoder +
+				`,"model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"vocab":` +
+				string(vocab) + `,"merges":[]}}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ func parsed(t *testing.T, text string) *Tokenizer {
 
 // TestLongestAddedToken: where one added token begins with another, the longer one is taken, as in Hugging Face.
 func TestLongestAddedToken(t *testing.T) {
-	tok := parsed(t, `{"added_tokens":[{"id":2,"content":"<a>"},{"id":3,"content":"<a><b>"},{"id":4,"content":"<a><b><c>"}],
+	tok := parsed(t,
+		`{"added_tokens":[{"id":2,"content":"<a>"},{"id":3,"content":"<a><b>"},{"id":4,"content":"<a><b><c>"}],
 		"model":{"type":"BPE","vocab":{"x":0,"y":1},"merges":[]}}`)
 	for text, want := range map[string][]int32{
 		"x<a>y": {0, 2, 1}, "x<a><b>y": {0, 3, 1}, "<a><b><c>": {4}, "<a><a><b>": {2, 3}, "<a><b><a><b><c>x": {3, 4, 0},
@@ -80,9 +81,12 @@ func TestAddedTokensByDefinition(t *testing.T) {
 	var list []string
 	for _, a := range tokens {
 		content, _ := json.Marshal(a.text)
-		list = append(list, fmt.Sprintf(`{"id":%d,"content":%s,"single_word":%v,"lstrip":%v,"rstrip":%v,"normalized":false,"special":true}`, a.id, content, a.word, a.left, a.right))
+		list = append(list, fmt.Sprintf(
+			`{"id":%d,"content":%s,"single_word":%v,"lstrip":%v,"rstrip":%v,"normalized":false,"special":true}`,
+			a.id, content, a.word, a.left, a.right))
 	}
-	tok := parsed(t, `{"added_tokens":[`+strings.Join(list, ",")+`],"model":{"type":"BPE","vocab":{"x":0," ":1,"<":2,">":3,"p":4,"l":5,"r":6,"b":7,"w":8,"s":9},"merges":[]}}`)
+	tok := parsed(t, `{"added_tokens":[`+strings.Join(list, ",")+
+		`],"model":{"type":"BPE","vocab":{"x":0," ":1,"<":2,">":3,"p":4,"l":5,"r":6,"b":7,"w":8,"s":9},"merges":[]}}`)
 	plain := map[rune]int32{'x': 0, ' ': 1, '<': 2, '>': 3, 'p': 4, 'l': 5, 'r': 6, 'b': 7, 'w': 8, 's': 9}
 	isWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 	naive := func(s string) (out []int32) {
@@ -159,7 +163,8 @@ func TestAddedTokensByDefinition(t *testing.T) {
 func TestMetaspaceBegins(t *testing.T) {
 	for scheme, want := range map[string][3]string{"always": {"▁a", "▁a", "▁a"}, "first": {"▁a", "▁a", "▁a"},
 		"never": {"a", "▁a", "▁a"}} {
-		tok := parsed(t, `{"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"`+scheme+`","split":true},"model":{"type":"BPE","vocab":{"a":0,"▁":1},"merges":[]}}`)
+		tok := parsed(t, `{"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"`+scheme+
+			`","split":true},"model":{"type":"BPE","vocab":{"a":0,"▁":1},"merges":[]}}`)
 		for i, text := range []string{"a", " a", "▁a"} {
 			got := ""
 			for _, id := range tok.Encode(text) {
@@ -177,9 +182,10 @@ func TestMetaspaceBegins(t *testing.T) {
 func TestEqualAddedTokens(t *testing.T) {
 	const model = `"normalizer":{"type":"Lowercase"},"model":{"type":"BPE","vocab":{"x":0,"a":1,"b":2},"merges":[]}}`
 	for added, want := range map[string]int32{
-		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true,"special":true}`:                4,
-		`{"id":3,"content":"ab","normalized":true,"special":true},{"id":4,"content":"AB","normalized":true}`:                3,
-		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true}`:                               3,
+		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true,"special":true}`: 4,
+		`{"id":3,"content":"ab","normalized":true,"special":true},{"id":4,"content":"AB","normalized":true}`: 3,
+		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true}`:                3,
+
 		`{"id":3,"content":"AB","normalized":true,"special":true},{"id":4,"content":"ab","normalized":true,"special":true}`: 3,
 	} {
 		if got := parsed(t, `{"added_tokens":[`+added+`],`+model).Encode("xAbx"); !slices.Equal(got,

@@ -61,7 +61,8 @@ func TestEncodeOptions(t *testing.T) {
 // TestOrdinaryIgnoresMerges: with ignore_merges a word that spells a special token of the model's vocabulary is still
 // text.
 func TestOrdinaryIgnoresMerges(t *testing.T) {
-	tok, err := Parse([]byte(`{"added_tokens":[{"id":3,"content":"ab","special":true}],"pre_tokenizer":{"type":"WhitespaceSplit"},
+	tok, err := Parse([]byte(
+		`{"added_tokens":[{"id":3,"content":"ab","special":true}],"pre_tokenizer":{"type":"WhitespaceSplit"},
 		"model":{"type":"BPE","ignore_merges":true,"vocab":{"a":0,"b":1,"ba":2,"ab":3},"merges":[]}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -72,19 +72,23 @@ func TestWhatARunSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("after damage", until(5, opt), "step 5 of 9: interrupted; run the same command again to continue",
-		"warning: damaged checkpoint DIR/checkpoints/step-00000004: state.json: the file is missing; looking at the one before",
+		"warning: damaged checkpoint DIR/checkpoints/step-00000004: state.json: the file is missing; looking at "+
+			"the one before",
 		"resuming from step 3 of 9 (DIR/checkpoints/step-00000003)",
 		"a checkpoint after that step is kept as DIR/checkpoints/step-00000004.damaged-ID")
 	expect("changed", until(6, opt, "optim.lr=0.5", "data.held_out=0.25"),
 		"train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
-			"  data.held_out: was 0.02, is 0.25\n  optim.lr: was 0.003, is 0.5\nuse another folder, the old values, or --force")
+			"  data.held_out: was 0.02, is 0.25\n  optim.lr: was 0.003, is 0.5\n"+
+			"use another folder, the old values, or --force")
 	expect("fixed", until(6, opt, "optim.lr=0.5", "train.seed=5"),
 		"train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
-			"  train.seed: was 1, is 5 (fixed when the run began)\n  optim.lr: was 0.003, is 0.5\nuse the old values, or another folder, with --from to begin with this model's weights")
+			"  train.seed: was 1, is 5 (fixed when the run began)\n  optim.lr: was 0.003, is 0.5\n"+
+			"use the old values, or another folder, with --from to begin with this model's weights")
 	bf16, more := on(t, dir, cpu.BF16)
 	lines, more = more, lines
-	expect("elsewhere", until(6, bf16), "train: DIR/checkpoints/step-00000005: not to the bit from here: the run was computed by cpu, fp32, KERNELS; this is cpu, bf16, KERNELS\n"+
-		"use the same device and --precision, or --inexact to continue anyway")
+	expect("elsewhere", until(6, bf16), "train: DIR/checkpoints/step-00000005: not to the bit from here: the run was "+
+		"computed by cpu, fp32, KERNELS; this is cpu, bf16, KERNELS\nuse the same device and --precision, or "+
+		"--inexact to continue anyway")
 	bf16.Inexact = true
 	expect("inexact", until(6, bf16), "step 6 of 9: interrupted; run the same command again to continue",
 		"changed: computed by cpu, fp32, KERNELS, from step 5 by cpu, bf16, KERNELS: not to the bit",
@@ -94,7 +98,8 @@ func TestWhatARunSays(t *testing.T) {
 	expect("forced", until(7, opt, "train.seq_len=8"),
 		"step 7 of 9: interrupted; run the same command again to continue", "changed: train.seq_len: was 16, is 8",
 		"changed: computed by cpu, bf16, KERNELS, from step 6 by cpu, fp32, KERNELS: not to the bit",
-		"the data begins again at its first row: data: position counts rows of 16 tokens, this loader has rows of 8: keep train.seq_len=16",
+		"the data begins again at its first row: data: position counts rows of 16 tokens, this loader has rows of 8: "+
+			"keep train.seq_len=16",
 		"resuming from step 6 of 9 (DIR/checkpoints/step-00000006)")
 	expect("finished", until(0, opt, "train.seq_len=8"), "<nil>",
 		"resuming from step 7 of 9 (DIR/checkpoints/step-00000007)")

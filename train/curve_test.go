@@ -38,7 +38,8 @@ func TestCurve(t *testing.T) {
 		t.Logf("%s: loss %.4f → %.4f on the CPU, %.4f → %.4f on the GPU; %.4f apart, another seed %.4f",
 			a.Name, want[0].Loss, want[199].LossEMA, got[0].Loss, got[199].LossEMA, off, noise)
 		if !(off <= noise/4) || !(math.Abs(got[0].Loss-want[0].Loss) <= 1e-2) {
-			t.Errorf("%s: the curves are %.4f apart, a quarter of another seed's %.4f allowed; first losses %.4f and %.4f",
+			t.Errorf(
+				"%s: the curves are %.4f apart, a quarter of another seed's %.4f allowed; first losses %.4f and %.4f",
 				a.Name, off, noise, got[0].Loss, want[0].Loss)
 		}
 	}

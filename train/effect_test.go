@@ -34,7 +34,8 @@ var effects = map[string]string{
 	"model.heads":    "4",
 	"model.kv_heads": "1", "model.head_dim": "4", "model.ffn": "64", "model.tie_embeddings": "false",
 	"model.attention_bias": "true",
-	"model.rope_theta":     "50", "model.rope_interleaved": "false", "model.norm_eps": "0.1", "model.head_norm": "plain",
+
+	"model.rope_theta": "50", "model.rope_interleaved": "false", "model.norm_eps": "0.1", "model.head_norm": "plain",
 	"model.head_norm_eps": "0.1", "model.lambda_init": "constant", "model.lambda_const": "0.3",
 	"model.lambda_std":    "0.3",
 	"model.init_residual": "false",

@@ -32,7 +32,9 @@ func TestRowsInWords(t *testing.T) {
 	for _, steps := range []int{fits, fits + 1, 5000} {
 		r.Train.Steps = steps
 		err := checkRows(sp, loader(sp, r, r.Train.Batch, 1), r)
-		want := fmt.Sprintf("data: source mixture: %d steps of %d rows are %d rows, and the epochs allow %d:\n  %s: %d tokens × 2 epochs = %d rows of %d\n  %s: %d tokens × 0.5 epochs = %d rows of %d\nset train.steps=%d, or allow more epochs",
+		want := fmt.Sprintf("data: source mixture: %d steps of %d rows are %d rows, and the epochs allow %d:\n"+
+			"  %s: %d tokens × 2 epochs = %d rows of %d\n  %s: %d tokens × 0.5 epochs = %d rows of %d\n"+
+			"set train.steps=%d, or allow more epochs",
 			steps, r.Train.Batch, steps*r.Train.Batch, rowsA+rowsB, a.Name, a.Tokens, rowsA, T, b.Name, b.Tokens,
 			rowsB, T, fits)
 		if (err == nil) != (steps == fits) || err != nil && err.Error() != want {
@@ -43,8 +45,11 @@ func TestRowsInWords(t *testing.T) {
 		tokens int
 		want   string
 	}{
-		{int(b.Tokens/2) + 1, fmt.Sprintf("data: source %s: has %d tokens to train on, of which 0.5 epochs are less than one row of train.seq_len = %d: allow more epochs, or leave the source out", b.Name, b.Tokens, b.Tokens/2+1)},
-		{int(max(a.Tokens, b.Tokens)) + 1, fmt.Sprintf("data: source %s: has %d tokens to train on, one row has train.seq_len = %d: give more text or shorter rows", a.Name, a.Tokens, max(a.Tokens, b.Tokens)+1)},
+		{int(b.Tokens/2) + 1, fmt.Sprintf("data: source %s: has %d tokens to train on, of which 0.5 epochs are less "+
+			"than one row of train.seq_len = %d: allow more epochs, or leave the source out",
+			b.Name, b.Tokens, b.Tokens/2+1)},
+		{int(max(a.Tokens, b.Tokens)) + 1, fmt.Sprintf("data: source %s: has %d tokens to train on, one row has "+
+			"train.seq_len = %d: give more text or shorter rows", a.Name, a.Tokens, max(a.Tokens, b.Tokens)+1)},
 	} {
 		if r.Train.SeqLen = c.tokens; a.Tokens < int64(c.tokens) && c.tokens <= int(b.Tokens) {
 			t.Fatalf("sources of %d and %d tokens do not tell them apart", a.Tokens, b.Tokens)

@@ -225,8 +225,9 @@ func TestFaultsOfAWholeRun(t *testing.T) {
 			x.resumes(t, left.mem, left.when)
 		}
 	}
-	t.Logf("%d operations; %d fail once (%d of them noticed by nobody and harmless); crashes: %d with what was synced, %d with everything "+
-		"written, %d mixed: %d different file systems, %d resumed; %d refused, the others ended byte-equal",
+	t.Logf("%d operations; %d fail once (%d of them noticed by nobody and harmless); crashes: %d with what was "+
+		"synced, %d with everything written, %d mixed: %d different file systems, %d resumed; %d refused, the others "+
+		"ended byte-equal",
 		len(ops), x.errors, x.survived, x.lost, x.written, x.mixed, len(list), resumed, x.refused)
 }
 

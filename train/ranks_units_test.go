@@ -87,7 +87,8 @@ func TestMemoryOfARank(t *testing.T) {
 		}
 		opt.Device = cramped{d, need.Sum() - 1}
 		err := run.memory()
-		want := fmt.Sprintf("%.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × 2048 tokens; train.micro_batch=%d would fit (",
+		want := fmt.Sprintf("%.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × 2048 "+
+			"tokens; train.micro_batch=%d would fit (",
 			float64(need.State)/(1<<30), float64(need.Activations)/(1<<30), x.micro, x.micro/2)
 		var none *tensor.NoMemory
 		if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || none.Bytes != int(need.Sum()) ||

@@ -59,7 +59,8 @@ func TestHostileTexts(t *testing.T) {
 	p.Click("#chat-say")
 	p.Type(markup)
 	p.Key("Enter")
-	p.Wait(`document.querySelector("#problem").textContent.includes("onerror") && document.querySelector(".answer .tok")`)
+	p.Wait(
+		`document.querySelector("#problem").textContent.includes("onerror") && document.querySelector(".answer .tok")`)
 	p.Hover(".answer .tok", 0.1, 0.5)
 	p.Wait(`document.querySelector("#tip").textContent.includes("onerror")`)
 	p.Click("#tab-runs")

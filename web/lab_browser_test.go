@@ -227,14 +227,16 @@ func TestLinkAndFile(t *testing.T) {
 		nil,
 	)
 	p.Wait(
-		`location.hash.includes("x=0.5") && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` + arrived,
+		`location.hash.includes("x=0.5") && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` +
+			arrived,
 	)
 	want, link := distribution(p), p.Text("location.hash")
 	p.Wait(`document.querySelector("#lab-truth").textContent.startsWith("Maps of the changed model")`)
 
 	again := r.page(looks[0], "/"+link)
 	again.Wait(
-		`document.querySelectorAll("#lab-words .tok").length > 10 && document.querySelector("#lab-lambda").value === "0.5" && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` + arrived,
+		`document.querySelectorAll("#lab-words .tok").length > 10 && document.querySelector("#lab-lambda").value === "0.5" && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` +
+			arrived,
 	)
 	if got := distribution(again); got != want {
 		t.Errorf("the link shows %s, want %s", got, want)
@@ -317,7 +319,8 @@ func TestV2InBrowser(t *testing.T) {
 	mark(p)
 	checkSpan(t, p, plain, 1, 1, 13, 16)
 	half := 0.5
-	p.Eval(`(() => { const s = document.querySelector("#lab-lambda"); s.value = 0.5; s.dispatchEvent(new Event("input")); })()`, nil)
+	p.Eval(`(() => { const s = document.querySelector("#lab-lambda"); s.value = 0.5; s.dispatchEvent(new Event("input")); })()`,
+		nil)
 	p.Wait(edited("lambda=0.5@L2"))
 	scaled := r.look("diff2", text, layer.Intervention{Lambda: &half, Layers: []int{1}})
 	checkNext(t, p, scaled, "V2 with half of λ")
@@ -332,7 +335,8 @@ func TestLongPrompts(t *testing.T) {
 	plain := r.look("diff", text)
 	T := len(plain.Tokens)
 	p.Wait(`/tiles/.test(document.querySelector(".status").textContent)`)
-	p.Wait(`document.querySelector(".map.df .foot").dataset.sum && document.querySelector(".map.a1 canvas").width > 100`)
+	p.Wait(
+		`document.querySelector(".map.df .foot").dataset.sum && document.querySelector(".map.a1 canvas").width > 100`)
 	for id, name := range map[string]string{"a1": lab.A1, "df": lab.Diff} {
 		exact, err := sumOf(r, text, name)
 		if err != nil {
@@ -344,7 +348,8 @@ func TestLongPrompts(t *testing.T) {
 	}
 	// λ scaled in all layers: the answer, and an exact row of the changed model.
 	p.Click(`[aria-label^="Where λ"] button[value="all"]`)
-	p.Eval(`(() => { const s = document.querySelector("#lab-lambda"); s.value = 1.5; s.dispatchEvent(new Event("input")); })()`, nil)
+	p.Eval(`(() => { const s = document.querySelector("#lab-lambda"); s.value = 1.5; s.dispatchEvent(new Event("input")); })()`,
+		nil)
 	p.Wait(edited("lambda=1.5"))
 	more := 1.5
 	checkNext(t, p, r.look("diff", text, layer.Intervention{Lambda: &more}), "a long prompt")

@@ -59,7 +59,8 @@ func wordsAndLinks(t *testing.T, p *browser.Page) {
 		{`[[5, 0, 3], [-1, 0, 3], [2, 0, 3]].map(a => m.clamp(...a))`, `[3,0,2]`},
 	})
 	says(t, p, "examples.js", [][2]string{
-		{`["Naples 42", "ples", "es 4", "2", "zz", ""].map(s => m.findSpan(["Na", "ples", " 4", "2 x"].map(text => ({ text })), s))`, `[[0,4],[1,2],[1,3],[3,4],null,null]`},
+		{`["Naples 42", "ples", "es 4", "2", "zz", ""].map(s => m.findSpan(["Na", "ples", " 4", "2 x"].map(text => ({ text })), s))`,
+			`[[0,4],[1,2],[1,3],[3,4],null,null]`},
 		{`m.examples.every(x => x.text.includes(x.span))`, `true`},
 	})
 	const plain = `"layer":0,"head":0,"tl":0,"th":0,"x":1,"scope":"layer","second":"","curve":"sqrt","src":"df","grid":"share","model":"","twin":"","text":"","q":-1,"span":null`
@@ -67,8 +68,10 @@ func wordsAndLinks(t *testing.T, p *browser.Page) {
 	const full = `"#attention?model=m&twin=none&text=a+b%26&layer=4096&head=3&tl=1&th=2&x=0&scope=all&second=shuffled&curve=symlog&src=tf&grid=cancels&q=5&span=2-7&out=0.1_2.3"`
 	says(t, p, "link.js", [][2]string{
 		{flat + `(m.fromHash(""))`, `{` + plain + `,"knocked":[]}`},
-		{flat + `(m.fromHash("#attention?layer=-1&head=1.5&tl=4097&th=a&x=2.1&span=5-5&out=1.2_x_3&scope=some&second=z&curve=z&src=b&grid=q&q=-3"))`, `{` + plain + `,"knocked":["1.2"]}`},
-		{flat + `(m.fromHash(` + full + `))`, `{"layer":4096,"head":3,"tl":1,"th":2,"x":0,"scope":"all","second":"shuffled","curve":"symlog","src":"tf","grid":"cancels","model":"m","twin":"none","text":"a b&","q":5,"span":[2,7],"knocked":["0.1","2.3"]}`},
+		{flat + `(m.fromHash("#attention?layer=-1&head=1.5&tl=4097&th=a&x=2.1&span=5-5&out=1.2_x_3&scope=some&second=z&curve=z&src=b&grid=q&q=-3"))`,
+			`{` + plain + `,"knocked":["1.2"]}`},
+		{flat + `(m.fromHash(` + full + `))`,
+			`{"layer":4096,"head":3,"tl":1,"th":2,"x":0,"scope":"all","second":"shuffled","curve":"symlog","src":"tf","grid":"cancels","model":"m","twin":"none","text":"a b&","q":5,"span":[2,7],"knocked":["0.1","2.3"]}`},
 		{`m.toHash(m.fromHash(` + full + `)) === ` + full, `true`}, {`m.toHash(m.fromHash(""))`, `"#attention?"`},
 		{`m.toHash({ ...m.fromHash(""), q: 0 })`, `"#attention?q=0"`},
 		{`[true, false].map(two => m.interventions({ ...m.fromHash("#?layer=2&x=0.5&second=averaged&out=1.0_0.3"), peek: 9 }, two))`,
@@ -104,7 +107,9 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 		return string(b)
 	}
 	reply := func(tile int, head string) string {
-		return fmt.Sprintf(`{ maps: 2, tile: %d, tokens: [{}, {}, {}], shown: [{ layer: 1, head: 0, %s }], next: [{ token: 2, top: ["x"] }] }`, tile, head)
+		return fmt.Sprintf(
+			`{ maps: 2, tile: %d, tokens: [{}, {}, {}], shown: [{ layer: 1, head: 0, %s }], next: [{ token: 2, top: ["x"] }] }`,
+			tile, head)
 	}
 	maps := fmt.Sprintf(`maps: { a1: %s, a2: %s }`, f(1, 0.5, 0.5, 0.25, 0.25, 0.5), f(1, 0.25, 0.75, 0.5, 0.5, 0))
 	v1, v2 := reply(1, "lambda: 0.5, "+maps), reply(1, "lambda: 0.5, lambdas: "+f(0, 1, 2)+", "+maps)
@@ -130,7 +135,9 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 		{`[new m.Look(` + tiled + `).row(1, 0, "df", 2), new m.Look(` + v1 + `).row(0, 0, "a1", 0)]`, `[null,null]`},
 		{`[0, 2].map(q => new m.Look(` + v2 + `).lambda(1, 0, q)).concat(new m.Look(` + v1 +
 			`).lambda(1, 0, 2))`, `[0,2,0.5]`},
-		{`(l => { l.add(` + rows + `); return [[...l.row(1, 0, "df", 2)], l.row(1, 0, "df", 1), l.triangle(1, 0, "a1").n] })(new m.Look(` + tiled + `))`, `[[0.5,-0.5,0.5],null,2]`},
+		{`(l => { l.add(` + rows +
+			`); return [[...l.row(1, 0, "df", 2)], l.row(1, 0, "df", 1), l.triangle(1, 0, "a1").n] })(new m.Look(` +
+			tiled + `))`, `[[0.5,-0.5,0.5],null,2]`},
 		{`(l => { l.add(` + v1 + `); l.add(` + tiled +
 			`); return [l.triangle(1, 0, "a1").n, l.next.get(2)] })(new m.Look(` + tiled + `))`, `[3,["x"]]`},
 		{`m.share([0.5, -0.25, 0.25], [1, 3])`, `{"share":0.5,"sum":0,"total":1}`},
@@ -180,26 +187,35 @@ func drawingAndCalls(t *testing.T, p *browser.Page) {
 			`["a 3 · b 1.5","T: a 3 at step 30, b 1.5 at step 5",[0,30],["1","1.5","2","2.5","3","0","5","10","15","20","25","30"],["line c1","line c1 dash"],1]`},
 		{chart + `(c => { c.draw([{ name: "a", n: 0, points: [[0, 1], [10, 2], [30, 3]] }]); c.mark(11.4); const one = c.read.textContent; c.mark(); return [one, c.read.textContent, c.px(0), c.px(30), c.py(c.y[0]), c.py(c.y[1]), c.py(99)] })`,
 			`["step 11: a 2","a 3",54,550,196,10,10]`},
-		{chart + `(c => { c.draw([{ name: "a", n: 0, points: Array.from({ length: 1001 }, (_, i) => [i, i % 2]) }]); return [c.lines[0].points.length, c.lines[0].points[0], c.lines[0].points[500]] })`, `[501,[1,0.5],[1000,0]]`},
-		{chart + `(c => { c.draw([{ name: "a", n: 0, points: [[0, 900], ...Array.from({ length: 100 }, (_, i) => [i + 1, 2 - i / 100])] }]); return [c.y[1] < 3, c.y[0] > 0.9] })`, `[true,true]`},
-		{chart + `(c => { c.draw([{ name: "a", n: 0, points: [[0, 12345], [1, 123456], [2, 0.000123456]] }]); return c.lines[0].points.map(p => (c.mark(p[0]), c.read.textContent)) })`, `["step 0: a 12.3k","step 1: a 123k","step 2: a 0.0001235"]`},
-		{chart + `(c => { c.draw([{ name: "a", n: 0, points: [[0, NaN]] }]); const gone = c.box.hidden; c.draw([{ name: "a", n: 0, points: [[0, 1]] }]); return [gone, c.box.hidden] })`, `[true,false]`},
+		{chart + `(c => { c.draw([{ name: "a", n: 0, points: Array.from({ length: 1001 }, (_, i) => [i, i % 2]) }]); return [c.lines[0].points.length, c.lines[0].points[0], c.lines[0].points[500]] })`,
+			`[501,[1,0.5],[1000,0]]`},
+		{chart + `(c => { c.draw([{ name: "a", n: 0, points: [[0, 900], ...Array.from({ length: 100 }, (_, i) => [i + 1, 2 - i / 100])] }]); return [c.y[1] < 3, c.y[0] > 0.9] })`,
+			`[true,true]`},
+		{chart + `(c => { c.draw([{ name: "a", n: 0, points: [[0, 12345], [1, 123456], [2, 0.000123456]] }]); return c.lines[0].points.map(p => (c.mark(p[0]), c.read.textContent)) })`,
+			`["step 0: a 12.3k","step 1: a 123k","step 2: a 0.0001235"]`},
+		{chart + `(c => { c.draw([{ name: "a", n: 0, points: [[0, NaN]] }]); const gone = c.box.hidden; c.draw([{ name: "a", n: 0, points: [[0, 1]] }]); return [gone, c.box.hidden] })`,
+			`[true,false]`},
 	})
-	says(t, p, "runs.js", [][2]string{{`m.Runs.prototype.layers("r", { n: 1, rows: [{ step: 1, lambda: [0.1, 0.2] }, { step: 2 }, { step: 3, lambda: [0.3, 0.4] }] })`,
+	says(t, p, "runs.js", [][2]string{{
+		`m.Runs.prototype.layers("r", { n: 1, rows: [{ step: 1, lambda: [0.1, 0.2] }, { step: 2 }, { step: 3, lambda: [0.3, 0.4] }] })`,
 		`[{"name":"r 1","n":1,"dash":true,"points":[[1,0.1],[3,0.3]]},{"name":"r 2","n":2,"dash":true,"points":[[1,0.2],[3,0.4]]}]`}})
 	const turns = `[{ text: "A", answers: [{ model: "x", text: "1" }, { model: "y", text: "2" }] }, { text: "B", answers: [{ model: "y", text: "3" }] }, { text: "C", answers: [] }]`
 	request := func(model, chat string) string {
-		return fmt.Sprintf(`(c => m.Chat.prototype.request.call(c, c.turns[2], { model: "%s" }, { seed: 3 }))({ turns: %s, source: { card: () => ({ meta: { chat: %s } }) } })`, model, turns, chat)
+		return fmt.Sprintf(
+			`(c => m.Chat.prototype.request.call(c, c.turns[2], { model: "%s" }, { seed: 3 }))({ turns: %s, source: { card: () => ({ meta: { chat: %s } }) } })`,
+			model, turns, chat)
 	}
 	const base = `"stream":true,"stream_options":{"include_usage":true},"seed":3`
 	says(t, p, "chat.js", [][2]string{
 		{request("y", "false"), `["/v1/completions",{"model":"y",` + base + `,"prompt":"A2\nB3\nC","logprobs":5}]`},
 		{request("x", "false"), `["/v1/completions",{"model":"x",` + base + `,"prompt":"A1\nB\nC","logprobs":5}]`},
-		{request("y", "true"), `["/v1/chat/completions",{"model":"y",` + base + `,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":"2"},{"role":"user","content":"B"},{"role":"assistant","content":"3"},{"role":"user","content":"C"}],"logprobs":true,"top_logprobs":5}]`},
+		{request("y", "true"), `["/v1/chat/completions",{"model":"y",` + base +
+			`,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":"2"},{"role":"user","content":"B"},{"role":"assistant","content":"3"},{"role":"user","content":"C"}],"logprobs":true,"top_logprobs":5}]`},
 	})
 	sent := func(parts ...any) string {
 		b, _ := json.Marshal(parts)
-		return fmt.Sprintf(`(async list => { const got = [], e = new TextEncoder(), raw = %s; window.fetch = async (...a) => (got.push(a[0], a[1].method, a[1].body), new Response(new ReadableStream({ start(c) { raw.forEach(x => typeof x === "string" ? c.enqueue(e.encode(x)) : c.enqueue(new Uint8Array(x))); c.close() } })));
+		return fmt.Sprintf(
+			`(async list => { const got = [], e = new TextEncoder(), raw = %s; window.fetch = async (...a) => (got.push(a[0], a[1].method, a[1].body), new Response(new ReadableStream({ start(c) { raw.forEach(x => typeof x === "string" ? c.enqueue(e.encode(x)) : c.enqueue(new Uint8Array(x))); c.close() } })));
 			try { await m.stream("/p", { a: 1 }, null, v => got.push(v)) } catch (e) { got.push(e.message) } return got })()`, b)
 	}
 	says(t, p, "api.js", [][2]string{
@@ -208,8 +224,10 @@ func drawingAndCalls(t *testing.T, p *browser.Page) {
 		{sent(bytewise("data: {\"a\":\"é漢🙂\"}\n\n")...), `["/p","POST","{\"a\":1}",{"a":"é漢🙂"}]`},
 		{sent("data: {\"a\":1}\n\ndata: {\"error\":{\"message\":\"hot\"}}\n\ndata: {\"a\":2}\n\n"),
 			`["/p","POST","{\"a\":1}",{"a":1},"hot"]`},
-		{`(window.fetch = async () => new Response("{}", { status: 503 }), m.get("/x").catch(e => [e.message, e.status, e instanceof m.ServerError]))`, `["the server answered 503",503,true]`},
-		{`(window.fetch = async () => new Response('{"error":{"message":"no"}}', { status: 400 }), m.post("/x", {}).catch(e => [e.message, e.status]))`, `["no",400]`},
+		{`(window.fetch = async () => new Response("{}", { status: 503 }), m.get("/x").catch(e => [e.message, e.status, e instanceof m.ServerError]))`,
+			`["the server answered 503",503,true]`},
+		{`(window.fetch = async () => new Response('{"error":{"message":"no"}}', { status: 400 }), m.post("/x", {}).catch(e => [e.message, e.status]))`,
+			`["no",400]`},
 	})
 }
 

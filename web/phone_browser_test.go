@@ -32,7 +32,8 @@ func TestKeyboardAlone(t *testing.T) {
 	p.Wait(`document.querySelector("#lab-layer").value === "1" && ` + arrived)
 	reach(t, p, "#lab-lambda")
 	p.Key("Home")
-	p.Wait(`document.querySelector("#lab-lambda").value === "0" && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0@") && ` + arrived)
+	p.Wait(`document.querySelector("#lab-lambda").value === "0" && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0@") && ` +
+		arrived)
 	if distribution(p) == trained {
 		t.Error("λ moved to 0 by a key left the distribution as it was")
 	}
@@ -104,7 +105,8 @@ func TestExamplesAndTwin(t *testing.T) {
 	p := r.page(looks[0], "/")
 	for _, c := range []struct{ id, span string }{{"needle", "Naples 42"}, {"name", "Tamsin"}, {"brackets", "{ y"}} {
 		p.Click(`[aria-label="Text"] button[value="` + c.id + `"]`)
-		p.Wait(`[...document.querySelectorAll("#lab-words .tok.in")].map(e => e.textContent).join("").replaceAll("·", " ").includes("` + c.span + `") && ` + arrived)
+		p.Wait(`[...document.querySelectorAll("#lab-words .tok.in")].map(e => e.textContent).join("").replaceAll("·", " ").includes("` +
+			c.span + `") && ` + arrived)
 		text := p.Text(`[...document.querySelectorAll('#lab-words .tok')].length + ''`)
 		if text == "0" {
 			t.Errorf("%s: no tokens", c.id)
@@ -122,9 +124,11 @@ func TestExamplesAndTwin(t *testing.T) {
 		for _, x := range head.Maps[lab.A1][n*(n-1)/2:][n-3:] {
 			want += float64(x)
 		}
-		q.Eval(`(() => { const s = document.querySelector(".map.tf select"); s.value = "0.0"; s.dispatchEvent(new Event("change")); })()`, nil)
+		q.Eval(`(() => { const s = document.querySelector(".map.tf select"); s.value = "0.0"; s.dispatchEvent(new Event("change")); })()`,
+			nil)
 		q.Wait(`document.querySelector('#lab-span tr[data-map="tf"]')`)
-		if got := q.Number(`document.querySelector('#lab-span tr[data-map="tf"]').dataset.sum`); math.Abs(got-want) > 1e-5 {
+		if got := q.Number(`document.querySelector('#lab-span tr[data-map="tf"]').dataset.sum`); math.Abs(got-want) >
+			1e-5 {
 			t.Errorf("the twin's last row gives the span %v, want %v", got, want)
 		}
 	}

@@ -39,7 +39,8 @@ func TestPictures(t *testing.T) {
 	chat.Eval(setting("temperature", "0"), nil)
 	chat.Eval(setting("max_tokens", "40"), nil)
 	chat.Click("#chat-say")
-	chat.Type("The magic code is Naples 42. Rosa was in the harbor. Which magic code begins with Naples? The magic code is")
+	chat.Type(
+		"The magic code is Naples 42. Rosa was in the harbor. Which magic code begins with Naples? The magic code is")
 	chat.Click("#chat-send")
 	chat.Wait(idle)
 	chat.Hover(".answer .tok:nth-child(2)", 0.5, 0.5)

@@ -45,8 +45,8 @@ func TestAttackExport(t *testing.T) {
 	if rest, _ := filepath.Glob(filepath.Join(o.dir, ".model.tmp-*")); len(rest) > 0 {
 		t.Errorf("left %q", rest)
 	}
-	t.Logf("%d exports killed, %d came to their end between them; the folder was whole each time but %d between two renames; %d hidden "+
-		"folders were left and swept", n, ended, gone, len(left))
+	t.Logf("%d exports killed, %d came to their end between them; the folder was whole each time but %d between two "+
+		"renames; %d hidden folders were left and swept", n, ended, gone, len(left))
 }
 
 // same checks two folders against each other, file by file.

@@ -115,10 +115,12 @@ func texts(o *ordeal) {
 		o.Fatal(err)
 	}
 	put("recipe.json", recipe)
-	put("recipe.yaml", []byte("name: mine\nmodel:\n  arch: diff\n  layers: 2\ntrain:\n  steps: 12\n  batch: 8\noptim:\n  lr: 0.001\n"))
-	put("tasks/copy.yaml", []byte("task: copy\ndataset_path: json\ndataset_kwargs:\n  data_files: copy.jsonl\ntest_split: train\n"+
-		"output_type: multiple_choice\ndoc_to_text: \"{{question}}\"\ndoc_to_choice: [\"yes\", \"no\"]\ndoc_to_target: label\n"+
-		"metric_list:\n  - metric: acc\n"))
+	put("recipe.yaml",
+		[]byte("name: mine\nmodel:\n  arch: diff\n  layers: 2\ntrain:\n  steps: 12\n  batch: 8\noptim:\n  lr: 0.001\n"))
+	put("tasks/copy.yaml",
+		[]byte("task: copy\ndataset_path: json\ndataset_kwargs:\n  data_files: copy.jsonl\ntest_split: train\n"+
+			"output_type: multiple_choice\ndoc_to_text: \"{{question}}\"\ndoc_to_choice: [\"yes\", \"no\"]\n"+
+			"doc_to_target: label\nmetric_list:\n  - metric: acc\n"))
 	put("tasks/copy.jsonl", []byte(strings.Repeat("{\"question\": \"is it?\", \"label\": 1}\n", 4)))
 }
 

@@ -54,7 +54,8 @@ func TestChatKeepsTheSystemMessage(t *testing.T) {
 // Text that is continued forgets its beginning when the context is full; commands do what they say.
 func TestChatCommands(t *testing.T) {
 	nanoRun(t)
-	out, notes := chatted(t, "abc\n/show\n/clear\nx\n/show\n/set temperature 9\n/set top-k\n/set heat 1\n/set seed x\n/set seed 5x\n/set temperature -1\n/nothing\n/help\n", "-n", "2", "-q")
+	out, notes := chatted(t, "abc\n/show\n/clear\nx\n/show\n/set temperature 9\n/set top-k\n/set heat 1\n"+
+		"/set seed x\n/set seed 5x\n/set temperature -1\n/nothing\n/help\n", "-n", "2", "-q")
 	if len(out) != 4 || !strings.Contains(out[1], "abc"+out[0]) || !strings.Contains(out[3], "x"+out[2]) ||
 		strings.Contains(out[3], "abc") {
 		t.Errorf("%q", out)

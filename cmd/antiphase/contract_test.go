@@ -262,7 +262,8 @@ func TestBuildWords(t *testing.T) {
 	for want, b := range map[string]build{
 		"v1.2.3": {Version: "v1.2.3"}, "0123456789ab": {Version: "(devel)", Commit: "0123456789abcdef"},
 		"0123456789ab+dirty": {Commit: "0123456789abcdef", Modified: true},
-		"(devel)":            {Version: "(devel)", Commit: "0123"}, "(devel)+dirty": {Version: "(devel)", Modified: true},
+
+		"(devel)": {Version: "(devel)", Commit: "0123"}, "(devel)+dirty": {Version: "(devel)", Modified: true},
 	} {
 		if got := b.short(); got != want {
 			t.Errorf("%+v: %s, want %s", b, got, want)

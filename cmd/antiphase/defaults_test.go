@@ -51,7 +51,8 @@ var standing = map[string]string{
 	"serve --max-logprobs": "20", "serve --max-messages": "1024",
 	"serve --max-n": "16", "serve --max-prompts": "64", "serve --max-queue": "256", "serve --max-schema-depth": "32",
 	"serve --max-stop-bytes": "256",
-	"serve --max-stops":      "4", "serve --ping": "15s", "serve --request-timeout": "10m0s", "serve --schema-timeout": "1s",
+
+	"serve --max-stops": "4", "serve --ping": "15s", "serve --request-timeout": "10m0s", "serve --schema-timeout": "1s",
 	"serve --slots": "8", "serve --write-timeout": "10s",
 	"speedrun --dir": "runs/speedrun", "speedrun --jobs": "1", "speedrun --minutes": "6", "speedrun --seed": "1",
 	"tokenizer train --docs": "20000", "tokenizer train --pattern": "llama3", "tokenizer train --vocab": "8192",

@@ -192,19 +192,22 @@ var ofServe = map[string]assertion{
 			body: `{"model":"run","prompt":"abc","ignore_eos":true,"seed":1}`})
 		f.has(text, `"completion_tokens":3\b`)
 	},
-	"serve --slots":          notShown("how many sequences a step takes shows in latency alone: infer's and server's tests hold Options.Slots"),
+	"serve --slots": notShown(
+		"how many sequences a step takes shows in latency alone: infer's and server's tests hold Options.Slots"),
 	"serve --header-timeout": func(f *flagRig) { f.closesSoon("GET / HTTP/1.1\r\n", "--header-timeout", "50ms") },
 	"serve --idle-timeout": func(f *flagRig) {
 		f.closesSoon("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "--idle-timeout", "50ms")
 	},
 	"serve --body-timeout": func(f *flagRig) {
-		f.closesSoon("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", "--body-timeout", "50ms")
+		f.closesSoon("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+			"Content-Length: 100\r\n\r\n{", "--body-timeout", "50ms")
 	},
 	"serve --max-connections": func(f *flagRig) {
 		url, _ := f.serve("--max-connections", "1")
 		first := f.dial(url) // busy: one that idles gives way
 		defer first.Close()
-		fmt.Fprint(first, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		fmt.Fprint(first, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+			"Content-Length: 100\r\n\r\n{")
 		time.Sleep(50 * time.Millisecond)
 		second := f.dial(url)
 		defer second.Close()
@@ -234,11 +237,16 @@ var ofServe = map[string]assertion{
 		}
 	},
 	"serve --max-queue-tokens": notShown("takes calls that wait: server's TestGateBounds holds Limits.QueueTokens"),
-	"serve --max-queue":        notShown("takes more calls at once than slots and places: server's TestGateBounds and TestOverload hold Limits.Queue"),
-	"serve --max-wait":         notShown("takes an engine slow enough to be waited for: server's TestGateBoundsTheWait holds Limits.Wait"),
-	"serve --write-timeout":    notShown("takes a client that stops reading with full socket buffers: server's TestSlowReader holds Limits.WriteTimeout"),
-	"serve --ping":             notShown("takes a stream that is silent for that long: server's TestPings holds Limits.Ping"),
-	"serve --drain-timeout":    notShown("takes an answer longer than the time-out: server's TestDrainGivesUp holds Limits.Drain"),
+	"serve --max-queue": notShown(
+		"takes more calls at once than slots and places: server's TestGateBounds and TestOverload hold Limits.Queue"),
+	"serve --max-wait": notShown(
+		"takes an engine slow enough to be waited for: server's TestGateBoundsTheWait holds Limits.Wait"),
+	"serve --write-timeout": notShown(
+		"takes a client that stops reading with full socket buffers: server's TestSlowReader holds " +
+			"Limits.WriteTimeout"),
+	"serve --ping": notShown("takes a stream that is silent for that long: server's TestPings holds Limits.Ping"),
+	"serve --drain-timeout": notShown(
+		"takes an answer longer than the time-out: server's TestDrainGivesUp holds Limits.Drain"),
 }
 
 func init() {

@@ -112,8 +112,10 @@ var ofTrain = map[string]assertion{
 		f.has(f.refused(append(args, "2")...), `ranks on a CPU talk through MPI`)
 		f.ok(append(args, "1")...)
 	},
-	"train --rendezvous":   notShown("ranks on a CPU need an MPI launcher; launch-info has the same flag and shows it (script launch)"),
-	"train --join-timeout": notShown("ranks on a CPU need an MPI launcher; launch-info has the same flag and shows it (script launch)"),
+	"train --rendezvous": notShown(
+		"ranks on a CPU need an MPI launcher; launch-info has the same flag and shows it (script launch)"),
+	"train --join-timeout": notShown(
+		"ranks on a CPU need an MPI launcher; launch-info has the same flag and shows it (script launch)"),
 	"train --launcher": func(f *flagRig) {
 		f.Setenv("RANK", "1")
 		f.Setenv("WORLD_SIZE", "2")
@@ -134,10 +136,13 @@ var ofTrain = map[string]assertion{
 			f.Errorf("a thousandth of a GB/s and 100 GB/s give the same forecast: %q", slow)
 		}
 	},
-	"train --interface": notShown("what rank 0 listens on is seen by a second machine alone; launch-info shows the address (script launch)"),
-	"train --peer-timeout": notShown("takes a rank that is stopped but not dead: TestRanksTerminate and its neighbours run with 2s where an " +
-		"MPI launcher is installed, and dist holds the time-out"),
-	"train --stall-timeout": notShown("takes a rank that hangs in a collective; dist holds the time-out, this verb hands it on"),
+	"train --interface": notShown(
+		"what rank 0 listens on is seen by a second machine alone; launch-info shows the address (script launch)"),
+	"train --peer-timeout": notShown(
+		"takes a rank that is stopped but not dead: TestRanksTerminate and its neighbours run with 2s where an " +
+			"MPI launcher is installed, and dist holds the time-out"),
+	"train --stall-timeout": notShown(
+		"takes a rank that hangs in a collective; dist holds the time-out, this verb hands it on"),
 }
 
 // comms is what a forecast says of the time that ranks spend sending.

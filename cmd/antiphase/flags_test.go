@@ -249,7 +249,8 @@ func TestExportContext(t *testing.T) {
 // TestChatForgets: a conversation that outgrows the context forgets its beginning and continues.
 func TestChatForgets(t *testing.T) {
 	dir := trainedRun(t)
-	for _, template := range []string{"", "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"} {
+	for _, template := range []string{"", "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}{% if " +
+		"add_generation_prompt %}[assistant]{% endif %}"} {
 		args := []string{"chat", "-m", "run", "--seed", "1", "--ignore-eos"}
 		if template != "" {
 			if err := os.WriteFile(filepath.Join(dir, "t.jinja"), []byte(template), 0o666); err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,11 +15,8 @@ import (
 
 	"antiphase/checkpoint"
 	"antiphase/data"
-	"antiphase/eval/report"
 	"antiphase/hf"
-	"antiphase/internal/vfs"
 	"antiphase/layer"
-	"antiphase/metrics"
 	"antiphase/model"
 	"antiphase/pair"
 	"antiphase/recipe"
@@ -32,7 +28,8 @@ import (
 func nanoRun(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if code, _, errs := ran(t, "train", "--size", "nano", "--steps", "2", "--dir", "run", "-q", "--device", "cpu"); code != 0 {
+	if code, _, errs := ran(t, "train", "--size", "nano", "--steps", "2", "--dir", "run", "-q", "--device",
+		"cpu"); code != 0 {
 		t.Fatal(errs)
 	}
 }
@@ -80,8 +77,10 @@ func checks(t *testing.T, code int, args ...string) map[string]finding {
 func TestValidateFinds(t *testing.T) {
 	nanoRun(t)
 	whole := checks(t, 0, "run")
-	if !strings.HasSuffix(whole["run"].Detail, "1 checkpoints are whole") || whole["metrics"].Detail != "2 rows" || whole["weights"].Detail != "all values are finite" ||
-		whole["tokenizer"].Detail != "260 ids" || whole["tensors"].Detail != "33664 parameters in F32" || len(whole) != 7 {
+	if !strings.HasSuffix(whole["run"].Detail, "1 checkpoints are whole") || whole["metrics"].Detail != "2 rows" ||
+		whole["weights"].Detail != "all values are finite" ||
+		whole["tokenizer"].Detail != "260 ids" || whole["tensors"].Detail != "33664 parameters in F32" ||
+		len(whole) != 7 {
 		t.Errorf("a run: %+v", whole)
 	}
 	if few := checks(t, 0, "run", "--shallow"); len(few) != 6 || few["weights"].Check != "" {
@@ -96,7 +95,8 @@ func TestValidateFinds(t *testing.T) {
 			if err == nil && !bytes.Contains(b, []byte(old)) {
 				err = errors.New("no " + old + " in " + string(b))
 			}
-			return errors.Join(err, os.WriteFile("hf/config.json", bytes.Replace(b, []byte(old), []byte(now), 1), 0o644))
+			return errors.Join(err, os.WriteFile("hf/config.json",
+				bytes.Replace(b, []byte(old), []byte(now), 1), 0o644))
 		}
 	}
 	for _, x := range []struct {
@@ -107,9 +107,12 @@ func TestValidateFinds(t *testing.T) {
 		says  string
 	}{
 		{"as exported", func() error { return nil }, 0, "hashes", " files are as exported"},
-		{"a card that was edited", func() error { return os.WriteFile("hf/README.md", []byte("mine"), 0o644) }, 0, "hashes", "changed since the export: README.md"},
-		{"no manifest", func() error { return os.Remove("hf/" + hf.ManifestFile) }, 0, "hashes", "there is no " + hf.ManifestFile},
-		{"a template that does not parse", func() error { return os.WriteFile("hf/chat_template.jinja", []byte("{% if"), 0o644) }, 3, "chat", ""},
+		{"a card that was edited", func() error { return os.WriteFile("hf/README.md", []byte("mine"), 0o644) }, 0,
+			"hashes", "changed since the export: README.md"},
+		{"no manifest", func() error { return os.Remove("hf/" + hf.ManifestFile) }, 0, "hashes",
+			"there is no " + hf.ManifestFile},
+		{"a template that does not parse",
+			func() error { return os.WriteFile("hf/chat_template.jinja", []byte("{% if"), 0o644) }, 3, "chat", ""},
 		{"a template that fails", func() error {
 			return os.WriteFile("hf/chat_template.jinja", []byte("{{ raise_exception('no') }}"), 0o644)
 		}, 3, "chat", "no"},
@@ -139,7 +142,8 @@ func TestValidateFinds(t *testing.T) {
 	if f := s.checkTokenizer(); f.OK || !strings.Contains(f.Detail, "the model a vocabulary of ") {
 		t.Errorf("%+v", f)
 	}
-	s = &stored{Config: whiteConfig(t), Values: func(name string) ([]float32, error) { return []float32{1, float32(math.Inf(-1))}, nil }}
+	s = &stored{Config: whiteConfig(t),
+		Values: func(name string) ([]float32, error) { return []float32{1, float32(math.Inf(-1))}, nil }}
 	if f := s.checkFinite(); f.OK || !strings.HasSuffix(f.Detail, ": value 1 is -Inf") {
 		t.Errorf("%+v", f)
 	}
@@ -171,7 +175,8 @@ func TestPackedAbout(t *testing.T) {
 	}
 	code, _, errs := ran(t, "pack", "run", "-o", "a.safetensors")
 	info, err := os.Stat("a.safetensors")
-	if code != 0 || err != nil || !isPackedFile("a.safetensors") || isPackedFile("run/checkpoints/step-00000002/model.safetensors") || isPackedFile("none") ||
+	if code != 0 || err != nil || !isPackedFile("a.safetensors") ||
+		isPackedFile("run/checkpoints/step-00000002/model.safetensors") || isPackedFile("none") ||
 		!strings.Contains(errs, "a.safetensors: 33.66k parameters, 0.0") {
 		t.Fatalf("exit %d, %v: %s", code, err, errs)
 	}
@@ -182,11 +187,14 @@ func TestPackedAbout(t *testing.T) {
 	if got := aboutModel(s); got != "packed from "+kindHF+" weights" {
 		t.Errorf("%q", got)
 	}
-	s.Saved = &train.Saved{State: &train.State{Step: 7, Tokens: 99, EMA: 1.25, Valid: 1.5}, Recipe: recipe.Recipe{Name: "n", Data: recipe.Data{Sources: recipe.Paths("a.txt", "b.txt")}}}
-	if got := aboutModel(s); got != "n, 7 steps, 99 tokens, training loss 1.2500, held-out loss 1.5000, data a.txt, b.txt" {
+	s.Saved = &train.Saved{State: &train.State{Step: 7, Tokens: 99, EMA: 1.25, Valid: 1.5},
+		Recipe: recipe.Recipe{Name: "n", Data: recipe.Data{Sources: recipe.Paths("a.txt", "b.txt")}}}
+	if got := aboutModel(s); got !=
+		"n, 7 steps, 99 tokens, training loss 1.2500, held-out loss 1.5000, data a.txt, b.txt" {
 		t.Errorf("%q", got)
 	}
-	if names := embeddedModels(); !slices.Equal(names, []string{"diff=pair:diff", "transformer=pair:transformer"}) || embeddedDefault() != "pair:diff" || pair.Names()[0] != "diff" {
+	if names := embeddedModels(); !slices.Equal(names, []string{"diff=pair:diff", "transformer=pair:transformer"}) ||
+		embeddedDefault() != "pair:diff" || pair.Names()[0] != "diff" {
 		t.Errorf("%q, by default %q", names, embeddedDefault())
 	}
 }
@@ -194,7 +202,8 @@ func TestPackedAbout(t *testing.T) {
 // Completion offers the values of every flag that has some, the last entry of a list, and folders of models.
 func TestCompletionValues(t *testing.T) {
 	nanoRun(t)
-	if err := errors.Join(os.MkdirAll("runs/x", 0o755), os.Rename("run", "runs/x/deep"), os.Mkdir("other", 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll("runs/x", 0o755), os.Rename("run", "runs/x/deep"),
+		os.Mkdir("other", 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	offered := func(args ...string) (list []string, directive string) {
@@ -219,12 +228,18 @@ func TestCompletionValues(t *testing.T) {
 		want []string
 		how  string
 	}{
-		{[]string{"train", "--device", ""}, []string{"auto", "cpu", "cuda", "cuda:0"}, values}, {[]string{"train", "--precision", ""}, []string{"auto", "fp32", "bf16", "int8"}, values},
-		{[]string{"train", "--color", ""}, []string{"auto", "always", "never"}, values}, {[]string{"generate", "--kv-cache", ""}, []string{"auto", "int8"}, values},
-		{[]string{"convert", "a", "b", "--to", ""}, []string{"transformers", "run"}, values}, {[]string{"scaling", "--by", ""}, []string{"parameters", "tokens"}, values},
-		{[]string{"export", "a", "b", "--class", ""}, []string{"auto", "llama", "diffllama", "antiphase"}, values}, {[]string{"compare", "--arch", "diff,"}, prefixed("diff,", archs), values},
-		{[]string{"train", "--data", ""}, []string{"synthetic", "goroot"}, values}, {[]string{"generate", "--model", ""}, []string{"runs/x/deep"}, values},
-		{[]string{"train", "--from", "runs"}, []string{"runs/x/deep"}, values}, {[]string{"generate", "--model", "nowhere"}, nil, dirs},
+		{[]string{"train", "--device", ""}, []string{"auto", "cpu", "cuda", "cuda:0"}, values},
+		{[]string{"train", "--precision", ""}, []string{"auto", "fp32", "bf16", "int8"}, values},
+		{[]string{"train", "--color", ""}, []string{"auto", "always", "never"}, values},
+		{[]string{"generate", "--kv-cache", ""}, []string{"auto", "int8"}, values},
+		{[]string{"convert", "a", "b", "--to", ""}, []string{"transformers", "run"}, values},
+		{[]string{"scaling", "--by", ""}, []string{"parameters", "tokens"}, values},
+		{[]string{"export", "a", "b", "--class", ""}, []string{"auto", "llama", "diffllama", "antiphase"}, values},
+		{[]string{"compare", "--arch", "diff,"}, prefixed("diff,", archs), values},
+		{[]string{"train", "--data", ""}, []string{"synthetic", "goroot"}, values},
+		{[]string{"generate", "--model", ""}, []string{"runs/x/deep"}, values},
+		{[]string{"train", "--from", "runs"}, []string{"runs/x/deep"}, values},
+		{[]string{"generate", "--model", "nowhere"}, nil, dirs},
 		{[]string{"show", ""}, []string{"runs/x/deep"}, values}, {[]string{"export", "runs/x/deep", ""}, nil, dirs},
 	} {
 		if list, how := offered(x.args...); !slices.Equal(list, x.want) || how != x.how {
@@ -249,94 +264,12 @@ func prefixed(prefix string, list []string) (out []string) {
 	return out
 }
 
-// metricsFile writes rows.
-func metricsFile(t *testing.T, path string, rows ...metrics.Row) {
-	t.Helper()
-	w, err := metrics.Open(vfs.OS{}, path, 0, func(*metrics.Row) {}, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	for i := range rows {
-		if err := w.Write(&rows[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// A run's curve for a report keeps every held-out loss, the last step, and the largest gradient norm since the point
-// before.
-func TestTrainingOf(t *testing.T) {
-	path := filepath.Join(t.TempDir(), metrics.FileName)
-	var rows []metrics.Row
-	for i := 1; i <= 900; i++ { // one row in three is a point
-		r := metrics.Row{Step: i, LossEMA: float64(i), Valid: math.NaN(), GradNorm: 1, TokS: float64(1000 - i), Tokens: int64(10 * i)}
-		if i == 3 {
-			r.GradNorm = 7
-		}
-		if i == 6 {
-			r.Valid = 2.5
-		}
-		rows = append(rows, r)
-	}
-	metricsFile(t, path, rows...)
-	got, err := trainingOf(&app{}, "name", path)
-	if err != nil || got.Model != "name" || got.Tokens != 9000 || got.TokensPerSecond != 550 || got.Steady == nil {
-		t.Fatalf("%+v (%v)", got, err)
-	}
-	held := 2.5
-	want := []report.CurvePoint{{Step: 1, Loss: 1, Grad: 1}, {Step: 4, Loss: 4, Grad: 7}, {Step: 6, Loss: 6, Grad: 1, Valid: &held}, {Step: 7, Loss: 7, Grad: 1}}
-	if !reflect.DeepEqual(got.Curve[:4], want) || len(got.Curve) != 302 || got.Curve[301].Step != 900 {
-		t.Errorf("%d points: %+v … %+v", len(got.Curve), got.Curve[:4], got.Curve[len(got.Curve)-1])
-	}
-	points, err := heldOutLosses(&app{}, path)
-	if err != nil || len(points) != 1 || points[0].X != 60 || points[0].Loss != 2.5 {
-		t.Errorf("%+v (%v)", points, err)
-	}
-	none := filepath.Join(t.TempDir(), metrics.FileName)
-	metricsFile(t, none, rows[0])
-	if _, err := heldOutLosses(&app{}, none); err == nil || !strings.Contains(err.Error(), "no held-out loss") {
-		t.Error(err)
-	}
-}
-
-// The points of run folders by architecture, in order: by parameters the last loss of each, by tokens all of one.
-func TestReadCurves(t *testing.T) {
-	dir := t.TempDir()
-	for name, arch := range map[string]string{"a": "diff", "b": "transformer", "c": "diff"} {
-		r, err := recipe.Nano(arch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := json.Marshal(r)
-		if err := errors.Join(err, os.MkdirAll(filepath.Join(dir, name), 0o755), os.WriteFile(filepath.Join(dir, name, "recipe.json"), b, 0o644)); err != nil {
-			t.Fatal(err)
-		}
-		base := float64(name[0] - 'a')
-		metricsFile(t, filepath.Join(dir, name, metrics.FileName), metrics.Row{Step: 1, Valid: base + 3, Tokens: 100}, metrics.Row{Step: 2, Valid: base + 2, Tokens: 200})
-	}
-	at := func(names ...string) []string { return prefixed(dir+string(filepath.Separator), names) }
-	curves, err := readCurves(&app{}, at("a", "b", "c"), "parameters")
-	if err != nil || len(curves) != 2 || curves[0].Name != "diff" || curves[1].Name != "transformer" || len(curves[0].Points) != 2 || curves[0].Points[1].Loss != 4 ||
-		curves[0].Points[0].X != 33664 || curves[1].Points[0].Loss != 3 || curves[1].Points[0].X != 33568 {
-		t.Errorf("%+v (%v)", curves, err)
-	}
-	curves, err = readCurves(&app{}, at("b", "a"), "tokens")
-	if err != nil || curves[0].Name != "transformer" || len(curves[1].Points) != 2 || curves[1].Points[0].X != 100 || curves[1].Points[0].Loss != 3 {
-		t.Errorf("%+v (%v)", curves, err)
-	}
-	if _, err := readCurves(&app{}, at("a", "c"), "tokens"); err == nil || !strings.Contains(err.Error(), "a second run of diff") {
-		t.Error(err)
-	}
-	if _, err := readCurves(&app{}, at("none"), "tokens"); err == nil || !strings.Contains(err.Error(), "is not a run folder") {
-		t.Error(err)
-	}
-}
-
 // Shares of sources: by weight, or by training tokens where none has one.
 func TestShares(t *testing.T) {
-	m := &data.Manifest{Sources: []data.SourceInfo{{Name: "a", Tokens: 100, HeldOut: 25, Share: data.Share{Epochs: 2}}, {Name: "b", Tokens: 225}}}
-	if got := manifestRows(m); !reflect.DeepEqual(got, []sourceRow{{Source: "a", Tokens: 75, Share: 0.25, Bound: 2}, {Source: "b", Tokens: 225, Share: 0.75}}) {
+	m := &data.Manifest{Sources: []data.SourceInfo{{Name: "a", Tokens: 100, HeldOut: 25, Share: data.Share{Epochs: 2}},
+		{Name: "b", Tokens: 225}}}
+	if got := manifestRows(m); !reflect.DeepEqual(got,
+		[]sourceRow{{Source: "a", Tokens: 75, Share: 0.25, Bound: 2}, {Source: "b", Tokens: 225, Share: 0.75}}) {
 		t.Errorf("%+v", got)
 	}
 	m.Sources[0].Weight, m.Sources[1].Weight = 3, 1

@@ -53,7 +53,9 @@ func runPage(t *testing.T, script string) {
 	if err := os.Mkdir(filepath.Join(dir, "books"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for name, line := range map[string]string{"a.txt": "The old house stood by the sea, and chapter %d begins there.\n\n", "notes.md": "- note %d: buy bread\n"} {
+	for name, line := range map[string]string{
+		"a.txt":    "The old house stood by the sea, and chapter %d begins there.\n\n",
+		"notes.md": "- note %d: buy bread\n"} {
 		var text strings.Builder
 		for i := range 300 {
 			fmt.Fprintf(&text, line, i)

@@ -103,7 +103,8 @@ func TestSuggestions(t *testing.T) {
 		"convert a b --to zip":               "there are transformers and run",
 		"convert a b --to run --force":       "--force: cannot be combined with --to run",
 		"convert a b --to run --class llama": "--class: cannot be combined",
-		"report":                             "FOLDER: missing", "scaling": "RUN: missing", "validate nowhere": "there is no folder nowhere",
+
+		"report": "FOLDER: missing", "scaling": "RUN: missing", "validate nowhere": "there is no folder nowhere",
 		"show org/none": "org/none"} {
 		code, out, errs := ran(t, strings.Fields(args)...)
 		wantCode := exitUsage

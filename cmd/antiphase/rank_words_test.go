@@ -111,7 +111,9 @@ func TestForecastOfALayout(t *testing.T) {
 		Wire: 5e5, Bandwidth: 12.5e9, Compute: 0.25, Step: 0.375}.print(&b, 100)
 	want := []string{"layout dp=2: 2 ranks, 1.234k parameters each",
 		"rank's memory 1.50 GiB weights, gradients and moments + 0.50 GiB activations",
-		"on the wire 2.5 MB a step and rank: 2.0 gradients and weights, 0.5 activations", "expected time about 0m37s: 250.0 ms of computing a step + 125.0 ms at 12.5 GB/s, if nothing of it is hidden (calculated)"}
+		"on the wire 2.5 MB a step and rank: 2.0 gradients and weights, 0.5 activations",
+		"expected time about 0m37s: 250.0 ms of computing a step + 125.0 ms at 12.5 GB/s, if nothing of it is hidden " +
+			"(calculated)"}
 	if got := fields(b.String()); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -155,7 +157,9 @@ func TestChoosePlan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(fmt.Sprintf(`{"format":1,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`, spec.Name))
+	write(fmt.Sprintf(
+		`{"format":1,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`,
+		spec.Name))
 	if p, err := choose(speedrunFlags{minutes: 1e5, dir: dir}); err != nil || p.name != "standard" || p.steps != 3000 {
 		t.Errorf("the folder's plan: %+v, %v", p, err)
 	}

@@ -101,7 +101,9 @@ func TestFactsOfModels(t *testing.T) {
 			Device: "endpoint"}) {
 		t.Errorf("%+v, %+v, %v", got.Model, got.LM, err)
 	}
-	if err := os.WriteFile(filepath.Join(l.Dir, "chat_template.jinja"), []byte("{% for m in messages %}<{{ m.role }}:{{ m.content }}>{% endfor %}{% if add_generation_prompt %}!{% endif %}"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(l.Dir, "chat_template.jinja"), []byte(
+		"{% for m in messages %}<{{ m.role }}:{{ m.content }}>{% endfor %}{% if add_generation_prompt %}!{% endif %}"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	asked := newSubject(a, l.Model.Device(), "x", "hash", l, 7)
@@ -120,19 +122,29 @@ func TestWordsOfTwoValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"doctor --device cuda --precision int8":                      "--precision: int8 is not what --device cuda computes in; CUDA has bf16, the CPU has all",
-		"doctor --device cpu --kv-cache int8":                        "--kv-cache: int8 needs --device cuda; the CPU keeps keys and values as it computes",
-		"doctor --device cpu --threads -3":                           "--threads: is -3, must be from 0 (all cores) to ",
-		"doctor --device gpu":                                        `--device: "gpu" is unknown; there are auto, cpu, cuda and cuda:N`,
-		"doctor --device cpu:1":                                      `--device: "cpu:1" is not a device; want auto, cpu, cuda or cuda:N`,
-		"speedrun --dir s --seed 18446744073709551613 --seeds 4":     "--seed: 18446744073709551613 and 3 more exceed the largest seed",
-		"speedrun --dir s --seeds 1001":                              "--seeds: is 1001, must be 1 to 1000",
-		"train r.yaml --arch diff --dry-run":                         "--arch: is diff, r.yaml says diff2",
-		"train --size nano --dry-run --parallel dp=2,tp=2,zero=2":    "--parallel: zero=2; there are 0, and 1, which shards the moments",
+		"doctor --device cuda --precision int8": "--precision: int8 is not what --device cuda computes in; CUDA has " +
+			"bf16, the CPU has all",
+		"doctor --device cpu --kv-cache int8": "--kv-cache: int8 needs --device cuda; the CPU keeps keys and values " +
+			"as it computes",
+		"doctor --device cpu --threads -3": "--threads: is -3, must be from 0 (all cores) to ",
+		"doctor --device gpu":              `--device: "gpu" is unknown; there are auto, cpu, cuda and cuda:N`,
+		"doctor --device cpu:1":            `--device: "cpu:1" is not a device; want auto, cpu, cuda or cuda:N`,
+
+		"speedrun --dir s --seed 18446744073709551613 --seeds 4": "--seed: 18446744073709551613 and 3 more exceed " +
+			"the largest seed",
+		"speedrun --dir s --seeds 1001":      "--seeds: is 1001, must be 1 to 1000",
+		"train r.yaml --arch diff --dry-run": "--arch: is diff, r.yaml says diff2",
+
+		"train --size nano --dry-run --parallel dp=2,tp=2,zero=2": "--parallel: zero=2; there are 0, and 1, which " +
+			"shards the moments",
+
 		"train --size nano --dry-run --bandwidth -2 --parallel dp=2": "--bandwidth: is -2 GB/s, must be positive",
-		"train --size nano --parallel dp=2,tp=2":                     "--parallel: dp=2 × tp=2 is 4 ranks, but there are 1",
-		"ablation --arch gda --dir x":                                "--arch: ",
-		"ablation --size nano --dir x --set model.heads=3 --set q=1": "base: --set: q: there is no such key; nearest is ",
+
+		"train --size nano --parallel dp=2,tp=2": "--parallel: dp=2 × tp=2 is 4 ranks, but there are 1",
+		"ablation --arch gda --dir x":            "--arch: ",
+
+		"ablation --size nano --dir x --set model.heads=3 --set q=1": "base: --set: q: there is no such " +
+			"key; nearest is ",
 	} {
 		code, out, errs := ran(t, strings.Fields(line)...)
 		if code != exitUsage || out != "" || !strings.HasPrefix(errs, "error: "+want) {

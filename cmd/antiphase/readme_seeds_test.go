@@ -38,12 +38,14 @@ func TestReadmeRetrieval(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("DIFF V2 retrieves two of four needles in %.1f %% of the cases, DIFF in %.1f %% (%.4g to %.4g %%, depending on the "+
-			"seed), the Transformer in %.1f %%, and DIFF without its norm over heads in %.1f %%.", diff2, diff, low,
-			high, plain, free),
-		fmt.Sprintf("no difference is significant over five seeds: DIFF retrieves %.1f %%, the Transformer %.1f %%, DIFF V2 %.1f %%;",
+		fmt.Sprintf("DIFF V2 retrieves two of four needles in %.1f %% of the cases, DIFF in %.1f %% (%.4g to %.4g "+
+			"%%, depending on the seed), the Transformer in %.1f %%, and DIFF without its norm over heads in %.1f %%.",
+			diff2, diff, low, high, plain, free),
+		fmt.Sprintf("no difference is significant over five seeds: DIFF retrieves %.1f %%, the Transformer %.1f %%, "+
+			"DIFF V2 %.1f %%;",
 			smallDiff, smallPlain, smallDiff2),
-		fmt.Sprintf("with the standard plan in %d of 10 seeds, with the long plan in %d of 10, against %d and %d of 10 for the Transformer.",
+		fmt.Sprintf("with the standard plan in %d of 10 seeds, with the long plan in %d of 10, against %d and %d of "+
+			"10 for the Transformer.",
 			passed(t, "standard", "diff2"), passed(t, "long", "diff2"), passed(t, "standard", baseline),
 			passed(t, "long", baseline)),
 		"the median held-out losses of the standard plan are " + losses(t, doubled) + " instead of " +
@@ -70,8 +72,8 @@ func TestReadmeText(t *testing.T) {
 		loss[i] = overSeeds(t, "small-text", arch, "lm.loss", 3)
 		noise[i] = 100 * overSeeds(t, "small-text", arch, "attention.noise", 3)
 	}
-	want := fmt.Sprintf("The held-out losses are %.3f (Transformer), %.3f (DIFF) and %.3f (V2), on tokens that recall an earlier bigram "+
-		"%.3f, %.3f and %.3f; attention noise is %.0f %%, %.0f %% and %.0f %%.", list[:]...)
+	want := fmt.Sprintf("The held-out losses are %.3f (Transformer), %.3f (DIFF) and %.3f (V2), on tokens that "+
+		"recall an earlier bigram %.3f, %.3f and %.3f; attention noise is %.0f %%, %.0f %% and %.0f %%.", list[:]...)
 	tuned := fmt.Sprintf("the losses are %.3f, %.3f and %.3f,", loss[:]...) +
 		fmt.Sprintf(" and attention noise is %.0f %%, %.0f %% and %.0f %%.", noise[:]...)
 	for _, want := range []string{want, tuned} {

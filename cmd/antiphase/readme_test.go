@@ -117,6 +117,8 @@ func TestEvidence(t *testing.T) {
 		return
 	}
 	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, want.Bytes()) {
-		t.Errorf("docs/evidence.md is not made of results/evidence; run go test ./cmd/antiphase -run Evidence -rewrite (%v)", err)
+		t.Errorf(
+			"docs/evidence.md is not made of results/evidence; run go test ./cmd/antiphase -run Evidence -rewrite (%v)",
+			err)
 	}
 }

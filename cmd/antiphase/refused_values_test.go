@@ -95,11 +95,15 @@ func TestPackedFileEverywhere(t *testing.T) {
 func TestRefusedValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for line, want := range map[string]string{
-		"train --size nano --dry-run --bandwidth NaN":                "error: --bandwidth: is NaN GB/s, must be positive and finite\n",
-		"train --size nano --dry-run --bandwidth +Inf":               "error: --bandwidth: is +Inf GB/s, must be positive and finite\n",
-		"data show run --step 0":                                     "error: --step: is 0, must be at least 1\n",
-		"help train bogus":                                           "error: unknown command \"bogus\" for \"antiphase train\", which has none\n",
-		"bench serve --url http://127.0.0.1:1 --requests 2 --rate 0": "error: http://127.0.0.1:1 answered none of 2 requests\n",
+		"train --size nano --dry-run --bandwidth NaN": "error: --bandwidth: is NaN GB/s, must be positive and finite\n",
+
+		"train --size nano --dry-run --bandwidth +Inf": "error: --bandwidth: is +Inf GB/s, must be positive " +
+			"and finite\n",
+		"data show run --step 0": "error: --step: is 0, must be at least 1\n",
+		"help train bogus":       "error: unknown command \"bogus\" for \"antiphase train\", which has none\n",
+
+		"bench serve --url http://127.0.0.1:1 --requests 2 --rate 0": "error: http://127.0.0.1:1 answered none of " +
+			"2 requests\n",
 	} {
 		wantCode := exitUsage
 		if strings.HasPrefix(line, "bench serve") {
@@ -119,7 +123,9 @@ func TestRefusedValues(t *testing.T) {
 // A wrong speedrun is refused before it measures or, with --fresh, deletes anything.
 func TestSpeedrunChecksFirst(t *testing.T) {
 	t.Chdir(t.TempDir())
-	spec := fmt.Sprintf(`{"format":1,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`, planPrefix+"short")
+	spec := fmt.Sprintf(
+		`{"format":1,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`,
+		planPrefix+"short")
 	if err := errors.Join(put("old", "rows.jsonl"), os.WriteFile("old/experiment.json", []byte(spec), 0o644),
 		put("mine", "thesis")); err != nil {
 		t.Fatal(err)

@@ -22,11 +22,13 @@ import (
 func TestTrainingLines(t *testing.T) {
 	row := train.Row{Step: 5, Total: 20, Percent: 25, LossEMA: 1.23456, GradNorm: 0.456, LR: 1e-3, TokS: 12345,
 		MFU: 0.345, LambdaMin: math.NaN(), LambdaMax: math.NaN(), ETA: 75}
-	if got := stepLine(row, math.NaN()); got != "step 5/20 (25 %) | loss 1.2346 | grad 0.46 | lr 1.00e-03 | 12.35k tok/s | mfu 34 % | eta 1m15s" {
+	if got := stepLine(row, math.NaN()); got !=
+		"step 5/20 (25 %) | loss 1.2346 | grad 0.46 | lr 1.00e-03 | 12.35k tok/s | mfu 34 % | eta 1m15s" {
 		t.Errorf("%q", got)
 	}
 	row.LambdaMin, row.LambdaMax, row.Warnings = 0.25, 0.75, 3
-	if got := stepLine(row, 2.5); got != "step 5/20 (25 %) | loss 1.2346 | held-out 2.5000 | grad 0.46 | lr 1.00e-03 | 12.35k tok/s | mfu 34 % | λ 0.25…0.75 | 3 warned | eta 1m15s" {
+	if got := stepLine(row, 2.5); got != "step 5/20 (25 %) | loss 1.2346 | held-out 2.5000 | grad 0.46 | lr 1.00e-03 "+
+		"| 12.35k tok/s | mfu 34 % | λ 0.25…0.75 | 3 warned | eta 1m15s" {
 		t.Errorf("%q", got)
 	}
 	for want, got := range map[string]string{"tokens 1.5k of 6k (25 %)": prepareLine("tokens", 1500, 6000),
@@ -175,7 +177,9 @@ func TestListenAndAnnounce(t *testing.T) {
 	}{
 		{nil, false, "", "h:1", []string{"serving on http://h:1\n", "http://h:1/v1/completions -H 'Content-Type",
 			`"model":"id","prompt":`}, "Authorization"},
-		{template, true, "", "h:1", []string{"/v1/chat/completions -H \"Authorization: Bearer ${ANTIPHASE_API_KEY%%,*}\" -H", `"messages":`}, `"prompt"`},
+		{template,
+			true, "", "h:1", []string{"/v1/chat/completions -H \"Authorization: Bearer ${ANTIPHASE_API_KEY%%,*}\" -H",
+				`"messages":`}, `"prompt"`},
 		{nil, true, "my keys", "[::]:1",
 			[]string{"serving on http://127.0.0.1:1\n", "curl http://127.0.0.1:1/v1", "Bearer $(grep -m 1 '^[^#]' " +
 				experiment.ShellWord("my keys") + ")\""}, "API_KEY"},

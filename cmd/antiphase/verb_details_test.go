@@ -98,7 +98,9 @@ func TestStepsInALog(t *testing.T) {
 
 // A preset fits the model with the shortest context, and says which settings it asks with.
 func TestPresetFits(t *testing.T) {
-	for scale, says := range map[string]string{"fit": "table2 at the scale of a context of 300 tokens: not the published settings\n", "paper": "table2 at the published settings; --scale fit asks what suits a context of 300 tokens\n"} {
+	for scale, says := range map[string]string{
+		"fit":   "table2 at the scale of a context of 300 tokens: not the published settings\n",
+		"paper": "table2 at the published settings; --scale fit asks what suits a context of 300 tokens\n"} {
 		var b bytes.Buffer
 		f := &evalFlags{preset: "table2", scale: scale}
 		choose, err := f.choose(&app{err: &b})

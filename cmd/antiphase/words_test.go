@@ -194,7 +194,9 @@ func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 // --fresh deletes what a speedrun wrote and nothing else: any other file or folder under one of its names stops it
 // before anything is deleted.
 func TestClearSpeedrun(t *testing.T) {
-	spec := fmt.Sprintf(`{"format":%d,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`, 1, planPrefix+"short")
+	spec := fmt.Sprintf(
+		`{"format":%d,"name":%q,"sizes":["nano"],"archs":["diff"],"seeds":[1],"tune_seeds":0,"tasks":["lm"],"eval_seed":0}`,
+		1, planPrefix+"short")
 	for name, x := range map[string]struct {
 		make func(dir string) error
 		bad  bool

@@ -160,7 +160,9 @@ func (e *emulator) Load(s cu.Source) (uintptr, error) {
 	text.WriteString(dynamicShared.ReplaceAllString(s.Text, "$1* $2 = ($1*)emu::dynamic;"))
 	for _, r := range registry {
 		if strings.TrimSpace(r.unit+" "+r.options) == s.Name {
-			fmt.Fprintf(&text, "extern \"C\" __attribute__((visibility(\"default\"))) void emu_%s(void** p) { emu::invoke(%s, p); }\n", r.name, r.name)
+			fmt.Fprintf(&text,
+				"extern \"C\" __attribute__((visibility(\"default\"))) void emu_%s(void** p) { emu::invoke(%s, p); }\n",
+				r.name, r.name)
 		}
 	}
 	key := s.Name + text.String()

@@ -271,8 +271,8 @@ func TestSourceText(t *testing.T) {
 	files := map[string]string{"prelude.cuh": "P\n",
 		"u.cu":  "#include \"x.cuh\"\nB\n  #include \"y.cuh\"\n#include \"x.cuh\"\nC\n",
 		"x.cuh": "#include \"y.cuh\"\nX\n", "y.cuh": "Y\n"}
-	want := "#line 1 \"prelude.cuh\"\nP\n\n#line 1 \"u.cu\"\n#line 1 \"x.cuh\"\n#line 1 \"y.cuh\"\nY\n\n#line 2 \"x.cuh\"\nX\n\n#line 2 \"u.cu\"\nB\n" +
-		"#line 4 \"u.cu\"\n#line 5 \"u.cu\"\nC\n\n"
+	want := "#line 1 \"prelude.cuh\"\nP\n\n#line 1 \"u.cu\"\n#line 1 \"x.cuh\"\n#line 1 \"y.cuh\"\nY\n\n" +
+		"#line 2 \"x.cuh\"\nX\n\n#line 2 \"u.cu\"\nB\n#line 4 \"u.cu\"\n#line 5 \"u.cu\"\nC\n\n"
 	for options, name := range map[string]string{"": "u", "-DA=1 -DB=2": "u -DA=1 -DB=2"} {
 		s, err := source("u", options, files)
 		if err != nil || s.Text != want || s.Name != name || len(s.Options) != len(strings.Fields(options)) {

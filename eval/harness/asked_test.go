@@ -43,16 +43,17 @@ func (s silent) GenerateUntil(context.Context, []eval.Generation) ([]string, err
 // The right continuation of a question of every kind, with the delimiter where the harness puts one, and the error of a
 // model that fails.
 func TestGoldOfEveryKind(t *testing.T) {
+	until := head + "output_type: generate_until\ndoc_to_text: q\n"
 	for text, want := range map[string]string{
-		choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ntarget_delimiter: '='\n":                     "one|=x two|=w",
-		choose + "doc_to_text: q\ndoc_to_target: [1, 0]\ndoc_to_choice: c\n":                                       "one| y y two| w",
-		choose + "doc_to_text: a\ndoc_to_target: s\ndoc_to_choice: c\ntarget_delimiter: '='\n":                     "x|=un w|=deux",
-		head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n":                                    "one|un two|deux",
-		head + "output_type: loglikelihood_rolling\ndoc_to_text: ''\ndoc_to_target: s\n":                           "",
-		head + "output_type: generate_until\ndoc_to_text: q\ndoc_to_target: s\ntarget_delimiter: '='\n":            "one|=un two|=deux",
-		head + "output_type: generate_until\ndoc_to_text: q\ndoc_to_target: a\ngen_prefix: 'A:'\n":                 "one A:| 0 two A:| 1",
-		head + "output_type: generate_until\ndoc_to_text: q\ndoc_to_target: [3, 4]\ntarget_delimiter: ''\n":        "one|3 two|3",
-		head + "output_type: generate_until\ndoc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ndescription: D\n": "Done| x Dtwo| w",
+		choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ntarget_delimiter: '='\n": "one|=x two|=w",
+		choose + "doc_to_text: q\ndoc_to_target: [1, 0]\ndoc_to_choice: c\n":                   "one| y y two| w",
+		choose + "doc_to_text: a\ndoc_to_target: s\ndoc_to_choice: c\ntarget_delimiter: '='\n": "x|=un w|=deux",
+		head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n":                "one|un two|deux",
+		head + "output_type: loglikelihood_rolling\ndoc_to_text: ''\ndoc_to_target: s\n":       "",
+		until + "doc_to_target: s\ntarget_delimiter: '='\n":                                    "one|=un two|=deux",
+		until + "doc_to_target: a\ngen_prefix: 'A:'\n":                                         "one A:| 0 two A:| 1",
+		until + "doc_to_target: [3, 4]\ntarget_delimiter: ''\n":                                "one|3 two|3",
+		until + "doc_to_target: a\ndoc_to_choice: c\ndescription: D\n":                         "Done| x Dtwo| w",
 	} {
 		j, err := prepareText(t, text)
 		if err != nil {

@@ -12,15 +12,18 @@ import (
 
 // asks is a minimal task of a file.
 func asksFile(name string) string {
-	return "task: " + name + "\ndataset_path: json\ndataset_kwargs: {data_files: {test: docs.jsonl}}\ntest_split: test\noutput_type: multiple_choice\n" +
-		"doc_to_text: \"{{q}}\"\ndoc_to_choice: [\"no\", \"yes\"]\ndoc_to_target: \"{{a}}\"\n"
+	return "task: " + name + "\ndataset_path: json\ndataset_kwargs: {data_files: {test: docs.jsonl}}\n" +
+		"test_split: test\noutput_type: multiple_choice\ndoc_to_text: \"{{q}}\"\ndoc_to_choice: [\"no\", \"yes\"]\n" +
+		"doc_to_target: \"{{a}}\"\n"
 }
 
 // What a folder of task files may hold: groups of tasks by name, inside one another or written out, and parts for
 // others; and what is refused, with the reason.
 func TestFoldersOfTasks(t *testing.T) {
 	docs := "{\"q\": \"one\", \"a\": 1}\n{\"q\": \"two\", \"a\": 0}\n"
-	inline := "    dataset_path: json\n    dataset_kwargs: {data_files: {test: docs.jsonl}}\n    test_split: test\n    output_type: multiple_choice\n    doc_to_text: \"{{q}}\"\n    doc_to_choice: [\"no\", \"yes\"]\n    doc_to_target: \"{{a}}\"\n"
+	inline := "    dataset_path: json\n    dataset_kwargs: {data_files: {test: docs.jsonl}}\n    test_split: test\n" +
+		"    output_type: multiple_choice\n    doc_to_text: \"{{q}}\"\n    doc_to_choice: [\"no\", \"yes\"]\n" +
+		"    doc_to_target: \"{{a}}\"\n"
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  string // names with groups, or the error

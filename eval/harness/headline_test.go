@@ -26,21 +26,24 @@ func asked(t *testing.T, text, said string, opt eval.Options) (eval.Task, *told,
 // Metrics are in the order of the file, the first being the headline, each with its direction and label; measures of
 // samples that the file does not name come after them.
 func TestMetricsInOrder(t *testing.T) {
+	likely := head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n"
+	rolling := head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n"
 	choices := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"
 	for list, want := range map[string]string{
 		choices: "acc higher accuracy, %; acc_norm higher accuracy, per character, %",
 		choices + "metric_list: [{metric: f1}, {metric: acc_norm}, {metric: mcc}, {metric: acc}]\n": "f1 higher F1; " +
 			"acc_norm higher accuracy, per character, %; mcc higher Matthews correlation; acc higher accuracy, %",
-		choices + "metric_list: [{metric: mcc}]\n":                              "mcc higher Matthews correlation; acc higher accuracy, %",
-		head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n": "perplexity lower perplexity; acc higher accuracy, %",
-		head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\nmetric_list: [{metric: perplexity}]\n": "perplexity " +
-			"lower perplexity; nll lower negative log-likelihood, nats",
-		head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n": "word_perplexity lower perplexity per word; " +
-			"byte_perplexity lower perplexity per byte; bits_per_byte lower bits per byte",
-		head + "output_type: loglikelihood_rolling\ndoc_to_target: s\nmetric_list: [{metric: byte_perplexity}]\n": "byte_perplexity " +
-			"lower perplexity per byte; nll_per_byte lower loss, nats/byte",
-		generate + "filter_list: [{name: low, filter: [{function: lowercase}]}, {name: none, filter: [{function: take_first}]}]\n": "exact_match,low " +
-			"higher exact match (low), %; exact_match higher exact match, %",
+		choices + "metric_list: [{metric: mcc}]\n": "mcc higher Matthews correlation; acc higher accuracy, %",
+		likely: "perplexity lower perplexity; acc higher accuracy, %",
+		likely + "metric_list: [{metric: perplexity}]\n": "perplexity lower perplexity; " +
+			"nll lower negative log-likelihood, nats",
+		rolling: "word_perplexity lower perplexity per word; byte_perplexity lower perplexity per byte; " +
+			"bits_per_byte lower bits per byte",
+		rolling + "metric_list: [{metric: byte_perplexity}]\n": "byte_perplexity lower perplexity per byte; " +
+			"nll_per_byte lower loss, nats/byte",
+		generate + "filter_list: [{name: low, filter: [{function: lowercase}]}, " +
+			"{name: none, filter: [{function: take_first}]}]\n": "exact_match,low higher exact match (low), %; " +
+			"exact_match higher exact match, %",
 	} {
 		_, _, r := asked(t, list, "x", eval.Options{Shots: -1})
 		var got []string
@@ -90,7 +93,8 @@ func TestChanceOfSeveral(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "d.jsonl"),
 		`{"q": "1", "a": [1, 0], "c": ["x", "y", "z"]}`+"\n"+`{"q": "2", "a": 1, "c": ["u", "v"]}`+"\n")
-	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nmetric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
+	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"+
+		"metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
 	tasks, _, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -13,14 +13,19 @@ import (
 // What is kept of a sample on request, for every kind: the requests, what is right and what the model said, by hand.
 func TestSamplesByHand(t *testing.T) {
 	for text, want := range map[string]string{
-		choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n": "map[contexts:[one] continuations:[ x  y y] right:[0] scores:[{-2 1 false} {-4 1 true}]]; " +
-			"map[contexts:[two] continuations:[ zz  w] right:[1] scores:[{-3 1 false} {-2 1 false}]]",
-		choose + "doc_to_text: a\ndoc_to_target: s\ndoc_to_choice: c\n": "map[contexts:[x y y] continuations:[ un  un] right:[0] scores:[{-3 1 false} {-3 1 false}]]; " +
-			"map[contexts:[zz w] continuations:[ deux  deux] right:[1] scores:[{-5 1 false} {-5 1 false}]]",
-		head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n": "map[context:one continuation:un score:{-2 1 false}]; " +
-			"map[context:two continuation:deux score:{-4 1 false}]",
-		head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n": "map[score:{-4 1 false} text:un]; map[score:{-8 1 false} text:deux]",
-		generate + "filter_list: [{name: low, filter: [{function: lowercase}]}, {name: none, filter: [{function: take_first}]}]\n": "map[filtered:map[low:so " +
+		choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n": "map[contexts:[one] continuations:[ x  y y] " +
+			"right:[0] scores:[{-2 1 false} {-4 1 true}]]; map[contexts:[two] continuations:[ zz  w] right:[1] " +
+			"scores:[{-3 1 false} {-2 1 false}]]",
+		choose + "doc_to_text: a\ndoc_to_target: s\ndoc_to_choice: c\n": "map[contexts:[x y y] continuations:[ un  " +
+			"un] right:[0] scores:[{-3 1 false} {-3 1 false}]]; map[contexts:[zz w] continuations:[ deux  deux] " +
+			"right:[1] scores:[{-5 1 false} {-5 1 false}]]",
+		head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n": "map[context:one continuation:un " +
+			"score:{-2 1 false}]; map[context:two continuation:deux score:{-4 1 false}]",
+		head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n": "map[score:{-4 1 false} text:un]; " +
+			"map[score:{-8 1 false} text:deux]",
+		generate +
+			"filter_list: [{name: low, filter: [{function: lowercase}]}, {name: none, filter: [{function: " +
+			"take_first}]}]\n": "map[filtered:map[low:so " +
 			"none:So] prompt:one text:So wanted:[0]]; map[filtered:map[low:so none:So] prompt:two text:So wanted:[1]]",
 	} {
 		_, _, r := asked(t, text, "So", eval.Options{Shots: -1, LogSamples: true})
@@ -67,7 +72,8 @@ func TestAskedInAnyOrder(t *testing.T) {
 
 // A limit is one of the questions, in their order; examples still come from all documents.
 func TestLimit(t *testing.T) {
-	text := head + "output_type: generate_until\ndoc_to_text: q\ndoc_to_target: s\nfewshot_split: train\nfewshot_config: {sampler: first_n}\nnum_fewshot: 2\n"
+	text := head + "output_type: generate_until\ndoc_to_text: q\ndoc_to_target: s\nfewshot_split: train\n" +
+		"fewshot_config: {sampler: first_n}\nnum_fewshot: 2\n"
 	for limit, want := range map[int]int{0: 2, 1: 1, 2: 2, 3: 2} {
 		_, m, r := asked(t, text, "", eval.Options{Shots: -1, Limit: limit})
 		if len(m.asked) != want || r.N != want || !strings.HasPrefix(m.asked[0], "one un\n\ntwo deux\n\none|") {
@@ -79,8 +85,9 @@ func TestLimit(t *testing.T) {
 // A result says where its questions come from: the data, the kind, the functions of the harness, each once in the order
 // of use, and a hash of the task file and of all that it includes.
 func TestConfigOfAResult(t *testing.T) {
-	copa := head + "output_type: multiple_choice\ndoc_to_text: !function copa.utils.doc_to_text\ndoc_to_target: !function copa.utils.doc_to_target\n" +
-		"doc_to_choice: !function copa.utils.doc_to_choice\nfewshot_config: {doc_to_text: !function copa.utils.doc_to_text}\n"
+	copa := head + "output_type: multiple_choice\ndoc_to_text: !function copa.utils.doc_to_text\n" +
+		"doc_to_target: !function copa.utils.doc_to_target\ndoc_to_choice: !function copa.utils.doc_to_choice\n" +
+		"fewshot_config: {doc_to_text: !function copa.utils.doc_to_text}\n"
 	rows := `{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.", "choice2": "Dry.", "label": 1}` +
 		"\n"
 	config := func(part, own string) (out string, hash any) {
@@ -123,7 +130,8 @@ func TestChance(t *testing.T) {
 		"\n"
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "d.jsonl"), rows)
-	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nmetric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
+	write(t, filepath.Join(dir, "t.yaml"), choose+"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"+
+		"metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}]\n")
 	write(t, filepath.Join(dir, "u.yaml"), strings.Replace(generate, "mine", "text", 1)+"doc_to_choice: c\n")
 	write(t, filepath.Join(dir, "l.yaml"),
 		strings.Replace(head, "mine", "likely",

@@ -20,13 +20,16 @@ func TestExamplesOfEveryForm(t *testing.T) {
 			`{"q": "Q", "a": ["first", "second"]}`, "Q first\n\nQ"},
 		"several indices": {choose + rest + "fewshot_config: {sampler: first_n}\n",
 			`{"q": "Q", "a": [1, 0], "c": ["x", "y"]}`, "Q y\n\nQ"},
-		"its own space": {generate + "fewshot_split: train\nfewshot_config: {sampler: first_n, doc_to_text: '{{q}} '}\n", `{"q": "Q", "a": "A"}`, "Q  A\n\nQ"},
+		"its own space": {generate +
+			"fewshot_split: train\nfewshot_config: {sampler: first_n, doc_to_text: '{{q}} '}\n",
+			`{"q": "Q", "a": "A"}`, "Q  A\n\nQ"},
 		"no answer": {generate + "fewshot_split: train\nfewshot_config: {sampler: first_n, doc_to_target: ''}\n",
 			`{"q": "Q", "a": "A"}`, "QQ"},
 		"no value": {choose + rest +
 			"fewshot_config: {sampler: first_n, doc_to_text: null, target_delimiter: null, other: null}\n",
 			`{"q": "Q", "a": 0, "c": ["x", "y"]}`, "Q x\n\nQ"},
-		"a function": {choose + rest + "fewshot_config: {sampler: first_n, doc_to_text: !function copa.utils.doc_to_text}\n",
+		"a function": {choose + rest +
+			"fewshot_config: {sampler: first_n, doc_to_text: !function copa.utils.doc_to_text}\n",
 			`{"q": "Q", "a": 0, "c": ["x", "y"], "premise": "It rained.", "question": "cause"}`,
 			"It rained because x\n\nQ"},
 	} {
@@ -114,7 +117,8 @@ func TestPatterns(t *testing.T) {
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "d.jsonl"), pupils)
-	text := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ntag: x\ntask_alias: y\nmetric_list: [{metric: acc, weight_by_size: true}]\n"
+	text := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ntag: x\ntask_alias: y\n" +
+		"metric_list: [{metric: acc, weight_by_size: true}]\n"
 	write(t, filepath.Join(dir, "a.yaml"), text)
 	write(t, filepath.Join(dir, "b.yaml"), strings.Replace(text, "mine", "other", 1)+"should_decontaminate: false\n")
 	write(t, filepath.Join(dir, "c.yaml"),

@@ -16,8 +16,9 @@ func TestWhereExamplesComeFrom(t *testing.T) {
 		write(t, filepath.Join(dir, split+".jsonl"),
 			`{"q": "`+split+` one", "a": 0}`+"\n"+`{"q": "`+split+` two", "a": 0}`+"\n")
 	}
-	const task = "task: mine\ndataset_path: json\ndataset_kwargs: {data_files: {train: train.jsonl, valid: valid.jsonl, test: test.jsonl, other: other.jsonl}}\n" +
-		"output_type: multiple_choice\ndoc_to_text: q\ndoc_to_target: a\ndoc_to_choice: [x, y]\nnum_fewshot: 1\n"
+	const task = "task: mine\ndataset_path: json\ndataset_kwargs: {data_files: {train: train.jsonl, valid: " +
+		"valid.jsonl, test: test.jsonl, other: other.jsonl}}\noutput_type: multiple_choice\ndoc_to_text: q\n" +
+		"doc_to_target: a\ndoc_to_choice: [x, y]\nnum_fewshot: 1\n"
 	const samples = "fewshot_config: {sampler: first_n, samples: [{q: sample, a: 1}]}\n"
 	const train, valid, test = "training_split: train\n", "validation_split: valid\n", "test_split: test\n"
 	for _, c := range []struct{ keys, example, question string }{

@@ -70,7 +70,8 @@ func ask(t *testing.T, text, rows, said string, shots int) ([]string, map[string
 }
 
 const (
-	head     = "task: mine\ndataset_path: json\ndataset_kwargs: {data_files: {test: d.jsonl, train: d.jsonl}}\ntest_split: test\n"
+	head = "task: mine\ndataset_path: json\ndataset_kwargs: {data_files: {test: d.jsonl, train: d.jsonl}}\n" +
+		"test_split: test\n"
 	choose   = head + "output_type: multiple_choice\n"
 	generate = head + "doc_to_text: q\ndoc_to_target: a\n"
 	pupils   = `{"q": "one", "a": 0, "c": ["x", "y y"], "s": "un"}` + "\n" +
@@ -86,8 +87,9 @@ func TestEveryKey(t *testing.T) {
 	}{
 		"columns": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n", 0,
 			[]string{"one| x", "one| y y", "two| zz", "two| w"}},
-		"templates": {choose + "doc_to_text: 'Q {{q}}'\ndoc_to_target: '{{a}}'\ndoc_to_choice: \"{{['+' + q, '-']}}\"\n", 0,
-			[]string{"Q one| +one", "Q one| -", "Q two| +two", "Q two| -"}},
+		"templates": {choose +
+			"doc_to_text: 'Q {{q}}'\ndoc_to_target: '{{a}}'\ndoc_to_choice: \"{{['+' + q, '-']}}\"\n",
+			0, []string{"Q one| +one", "Q one| -", "Q two| +two", "Q two| -"}},
 		"mapping of choices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: {b: no way, a: yes sir}\n", 0,
 			[]string{"one| no way", "one| yes sir", "two| no way", "two| yes sir"}},
 		"delimiter": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ntarget_delimiter: ''\n", 0,
@@ -103,41 +105,53 @@ func TestEveryKey(t *testing.T) {
 			[]string{"unone| x", "unone| y y", "deuxtwo| zz", "deuxtwo| w"}},
 		"contexts": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\n", 0,
 			[]string{"x| un", "y y| un", "zz| deux", "w| deux"}},
-		"first example": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: train\nfewshot_config: {sampler: first_n}\n", 1,
+		"first example": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: train\n" +
+			"fewshot_config: {sampler: first_n}\n", 1,
 			[]string{"one x\n\none| x", "one x\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
-		"an example is not the question": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: test\nfewshot_config: {sampler: first_n}\n", 1,
+		"an example is not the question": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+			"fewshot_split: test\nfewshot_config: {sampler: first_n}\n", 1,
 			[]string{"two w\n\none| x", "two w\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
 		"delimiters of examples": {choose +
 			"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: train\nfewshot_delimiter: '; '\n" +
 			"fewshot_config: {sampler: first_n, target_delimiter: '='}\n", 1,
 			[]string{"one=x; one| x", "one=x; one| y y", "one=x; two| zz", "one=x; two| w"}},
-		"form of examples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, " +
+		"form of examples": {choose +
+			"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, " +
 			"doc_to_text: 'E {{q}}', doc_to_target: 1, doc_to_choice: ['n', 'm'], fewshot_delimiter: '/'}\n", 1,
 			[]string{"E one m/one| x", "E one m/one| y y", "E one m/two| zz", "E one m/two| w"}},
-		"prefix of examples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, gen_prefix: 'So'}\n", 1,
+		"prefix of examples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+			"fewshot_config: {split: train, sampler: first_n, gen_prefix: 'So'}\n", 1,
 			[]string{"one So x\n\none| x", "one So x\n\none| y y", "one So x\n\ntwo| zz", "one So x\n\ntwo| w"}},
-		"prefix of examples after a space": {choose + "doc_to_text: '{{q}} '\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, gen_prefix: 'So '}\n", 1,
+		"prefix of examples after a space": {choose + "doc_to_text: '{{q}} '\ndoc_to_target: a\ndoc_to_choice: c\n" +
+			"fewshot_config: {split: train, sampler: first_n, gen_prefix: 'So '}\n", 1,
 			[]string{"one So x\n\none | x", "one So x\n\none | y y", "one So x\n\ntwo | zz", "one So x\n\ntwo | w"}},
-		"samples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {sampler: first_n, samples: [{q: S, a: 0, c: [k]}]}\n", 1,
+		"samples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+			"fewshot_config: {sampler: first_n, samples: [{q: S, a: 0, c: [k]}]}\n", 1,
 			[]string{"S k\n\none| x", "S k\n\none| y y", "S k\n\ntwo| zz", "S k\n\ntwo| w"}},
-		"indices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, fewshot_indices: [1]}\n", 1,
+		"indices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+			"fewshot_config: {split: train, fewshot_indices: [1]}\n", 1,
 			[]string{"two w\n\none| x", "two w\n\none| y y", "two w\n\ntwo| zz", "two w\n\ntwo| w"}},
 		"a prefix after contexts": {choose +
 			"doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\ngen_prefix: ' so'\n", 0,
 			[]string{"x so| un", "y y so| un", "zz so| deux", "w so| deux"}},
-		"indices of the first": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, fewshot_indices: [1]}\n", 1,
+		"indices of the first": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+			"fewshot_config: {split: train, sampler: first_n, fewshot_indices: [1]}\n", 1,
 			[]string{"one x\n\none| x", "one x\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
-		"samples of any depth": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {sampler: first_n, doc_to_text: '{{d.e.f}}{{d.l[1].g}}', samples: [{a: 0, c: [k], d: {e: {f: S}, l: [1, {g: T}]}}]}\n", 1,
+		"samples of any depth": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+			"fewshot_config: {sampler: first_n, doc_to_text: '{{d.e.f}}{{d.l[1].g}}', samples: [{a: 0, c: [k], d: " +
+			"{e: {f: S}, l: [1, {g: T}]}}]}\n", 1,
 			[]string{"ST k\n\none| x", "ST k\n\none| y y", "ST k\n\ntwo| zz", "ST k\n\ntwo| w"}},
 		"tags of YAML": {choose + "doc_to_text: !!str q\ndoc_to_target: !!int 1\ndoc_to_choice: !!seq [p, !other r]\n",
 			0, []string{"one| p", "one| r", "two| p", "two| r"}},
-		"contexts of examples": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\nfewshot_split: train\nfewshot_config: {sampler: first_n}\n", 1,
+		"contexts of examples": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\n" +
+			"fewshot_split: train\nfewshot_config: {sampler: first_n}\n", 1,
 			[]string{"x un\n\nx| un", "x un\n\ny y| un", "x un\n\nzz| deux", "x un\n\nw| deux"}},
 		"likelihood": {head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n", 0,
 			[]string{"one|un", "two|deux"}},
 		"rolling":  {head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n", 0, []string{"un", "deux"}},
 		"generate": {generate, 0, []string{"one|[\"\\n\\n\"] 256", "two|[\"\\n\\n\"] 256"}},
-		"its settings": {generate + "generation_kwargs: {until: ['.', Q], max_gen_toks: 7, do_sample: false, temperature: 0.0}\n", 0,
+		"its settings": {generate +
+			"generation_kwargs: {until: ['.', Q], max_gen_toks: 7, do_sample: false, temperature: 0.0}\n", 0,
 			[]string{`one|["." "Q"] 7`, `two|["." "Q"] 7`}},
 		"its delimiter": {generate + "fewshot_delimiter: '#'\n", 0, []string{`one|["#"] 256`, `two|["#"] 256`}},
 		"validation": {strings.Replace(generate, "test_split: test", "validation_split: train", 1), 0,
@@ -154,7 +168,8 @@ func TestEveryKey(t *testing.T) {
 // length, of a text minus twice its length, and what ends in y is greedy.
 func TestMetricsByHand(t *testing.T) {
 	choices := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"
-	all := "metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}, {metric: f1}, {metric: mcc}]\n"
+	all := "metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}, {metric: " +
+		"f1}, {metric: mcc}]\n"
 	rows := `{"q": "1", "a": 0, "c": ["x", "éééé"]}` + "\n" + `{"q": "2", "a": 1, "c": ["mm", "nny"]}` + "\n" +
 		`{"q": "3", "a": [1, 0], "c": ["oy", "pppy"]}` + "\n" +
 		`{"q": "4", "a": 1, "c": ["k", "lll"]}` + "\n"
@@ -184,22 +199,26 @@ func TestMetricsByHand(t *testing.T) {
 		"ignored twice": {generate + "metric_list: [{metric: exact_match, regexes_to_ignore: ['x', ' ']}]\n",
 			`{"q": "1", "a": "a x b"}` + "\n" + `{"q": "1", "a": "ab x"}` + "\n" + `{"q": "1", "a": "axc"}` +
 				"\n", "xa  xbx", map[string]float64{"exact_match": 2. / 3}},
-		"ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
+		"ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, " +
+			"ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
 			`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)! 12xx",
 			map[string]float64{"exact_match": 0}},
-		"ignored but for a space": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
+		"ignored but for a space": {generate + "metric_list: [{metric: exact_match, ignore_case: true, " +
+			"ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
 			`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)!12xx",
 			map[string]float64{"exact_match": 0.5}},
 		"ignored before the case": {generate +
 			"metric_list: [{metric: exact_match, ignore_case: true, regexes_to_ignore: ['X+', 'y']}]\n",
 			`{"q": "1", "a": "abxY"}` + "\n" + `{"q": "1", "a": "abx"}` + "\n", "aXXbxY",
 			map[string]float64{"exact_match": 0.5}},
-		"not ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: false, ignore_punctuation: false, ignore_numbers: false}]\n",
+		"not ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: false, ignore_punctuation: " +
+			"false, ignore_numbers: false}]\n",
 			`{"q": "1", "a": "a"}` + "\n" + `{"q": "1", "a": "a."}` + "\n" + `{"q": "1", "a": "A"}` + "\n" +
 				`{"q": "1", "a": "a1"}` + "\n", "a", map[string]float64{"exact_match": 0.25}},
-		"filters": {generate + "filter_list: [{name: up, filter: [{function: regex, regex_pattern: '([a-z]+)', group_select: -1}, {function: uppercase}, {function: take_first}]}, " +
-			"{name: low, filter: [{function: lowercase}, {function: remove_whitespace}, {function: take_first_k, k: 1}]}, " +
-			"{name: map, filter: [{function: remove_whitespace}, {function: map, mapping_dict: {ONE two: x}, default_value: y}]}]\n",
+		"filters": {generate + "filter_list: [{name: up, filter: [{function: regex, regex_pattern: '([a-z]+)', " +
+			"group_select: -1}, {function: uppercase}, {function: take_first}]}, {name: low, filter: [{function: " +
+			"lowercase}, {function: remove_whitespace}, {function: take_first_k, k: 1}]}, {name: map, filter: " +
+			"[{function: remove_whitespace}, {function: map, mapping_dict: {ONE two: x}, default_value: y}]}]\n",
 			`{"q": "1", "a": "TWO"}` + "\n" + `{"q": "1", "a": "one two"}` + "\n" + `{"q": "1", "a": "x"}` + "\n" +
 				`{"q": "1", "a": "y"}` + "\n", " ONE two\n",
 			map[string]float64{"exact_match,up": 0.25, "exact_match,low": 0.25, "exact_match,map": 0.25}},

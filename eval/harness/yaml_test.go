@@ -12,7 +12,8 @@ import (
 // mapping counts. Of several includes the last counts, before the file's own keys.
 func TestMergedKeys(t *testing.T) {
 	task := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nnum_fewshot: 1\n" +
-		"metadata: {a: &a {sampler: first_n, split: none, fewshot_delimiter: A}, b: &b {split: train, target_delimiter: '='}}\n"
+		"metadata: {a: &a {sampler: first_n, split: none, fewshot_delimiter: A}, b: &b {split: train, " +
+		"target_delimiter: '='}}\n"
 	for config, want := range map[string]string{
 		"{<<: *a, split: train}": "one xAone| x", "{split: train, <<: *a}": "one xAone| x",
 		"{<<: [*b, *a]}": "one=xAone| x", "{<<: [*b, *a], fewshot_delimiter: B}": "one=xBone| x",

@@ -52,7 +52,8 @@ func TestPaperBesideFigures(t *testing.T) {
 		}
 	}
 	orders := task.OrderDetail{Acc: map[string][]float64{"random": {0.5, 0.25}}}
-	for seeds, want := range map[int]string{10: "spread of the paper's models over ten random orders, in points: Transformer 24, DIFF 9", 9: ""} {
+	for seeds, want := range map[int]string{
+		10: "spread of the paper's models over ten random orders, in points: Transformer 24, DIFF 9", 9: ""} {
 		s, err := orderSection(page("icl_order_trec_fine", "icl_order", 64,
 			func(r *eval.Result) { r.Config["seeds"] = seeds }, orders))
 		if err != nil || len(s.Figures) != 1 || s.Figures[0].Note != want {
@@ -241,7 +242,8 @@ func TestAblationOnThePage(t *testing.T) {
 		Rows: []AblationRow{row, {Name: "other", Arch: "x"}}}}
 	s, err := ablationSection(p)
 	expect(t, rowsOf(t, s, err), map[string][]string{"table ablation": {
-		"model/what/heads/width/norm/loss/AR-Hit/others/spikes of loss, gradient/gradient norm, late/loss (paper)/AR-Hit (paper)/others (paper)",
+		"model/what/heads/width/norm/loss/AR-Hit/others/spikes of loss, gradient/gradient norm, late/loss " +
+			"(paper)/AR-Hit (paper)/others (paper)",
 		"diff/diff, as it is/2/64/true/3.0000 ± 0.1000/–/2.0000 ± 0.2000/1, 2/0.25/3.062/0.880/3.247",
 		"other/x, /0/0/false/–/–/–/////"}})
 }

@@ -61,7 +61,8 @@ func TestPageInBrowser(t *testing.T) {
 // framed shows a page in a frame of some width and reports what is wrong with it: a page that scrolls sideways, or two
 // texts of a drawing, or two cells of the table of scores, that overlap.
 func framed(page string, width int) string {
-	return fmt.Sprintf(`<!doctype html><pre id="probe"></pre><iframe id="f" width="%d" height="900" srcdoc="%s"></iframe><script>
+	return fmt.Sprintf(
+		`<!doctype html><pre id="probe"></pre><iframe id="f" width="%d" height="900" srcdoc="%s"></iframe><script>
 document.getElementById("f").onload = () => {
   const d = document.getElementById("f").contentDocument, bad = [];
   if (d.documentElement.scrollWidth > %d) bad.push("the page is " + d.documentElement.scrollWidth + " wide");

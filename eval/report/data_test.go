@@ -74,7 +74,9 @@ func TestCurveData(t *testing.T) {
 	s, err := positionSection(pageOf("lm", "",
 		task.LMDetail{Pieces: 3, Left: 2, ByPosition: []task.AtPosition{at(1, 4), at(8, 2)}},
 		task.LMDetail{ByPosition: []task.AtPosition{at(1, 9)}}))
-	expect(t, rowsOf(t, s, err), map[string][]string{"lm|3 texts that are at least as long as the curve; 2 are shorter and left out": {"series/tokens of context/nats per token/stderr", "A/1/4/0.5", "A/8/2/0.5"}})
+	expect(t, rowsOf(t, s, err),
+		map[string][]string{"lm|3 texts that are at least as long as the curve; 2 are shorter and left out": {
+			"series/tokens of context/nats per token/stderr", "A/1/4/0.5", "A/8/2/0.5"}})
 	if len(s.Figures) != 2 || s.Figures[1].rows[1][1] != "60" || s.Figures[1].rows[12][2] != "2.141" {
 		t.Errorf("%d figures", len(s.Figures))
 	}
@@ -97,10 +99,12 @@ func TestCurveData(t *testing.T) {
 	expect(t, rowsOf(t, s, err), map[string][]string{
 		"Attention logits|" + about: {"series/bits/score/stderr", "A/4/0.25/0.0625", "A/8/0.5/0.25",
 			"A/16/0.75/0.125"},
-		"Keys and values, a scale per row|" + about:                                               {"series/bits/score/stderr", "A/4/0.125/0.5", "A/16/0.75/0.125"},
-		"Attention logits: divergence|KL of the next-token distribution to exact, nats per token": {"series/bits/KL/stderr", "A/4/0.03/0.01"},
-		"Attention logits, the paper|zero-shot HellaSwag by acc_norm; which logits share a scale is not said": {"series/bits/accuracy/stderr", "Transformer/4/0.339/", "Transformer/6/0.589/",
-			"Transformer/8/0.627/", "Transformer/16/0.634/", "DIFF/4/0.588/", "DIFF/6/0.66/", "DIFF/8/0.663/",
+		"Keys and values, a scale per row|" + about: {"series/bits/score/stderr", "A/4/0.125/0.5", "A/16/0.75/0.125"},
+		"Attention logits: divergence|KL of the next-token distribution to exact, nats per token": {
+			"series/bits/KL/stderr", "A/4/0.03/0.01"},
+		"Attention logits, the paper|zero-shot HellaSwag by acc_norm; which logits share a scale is not said": {
+			"series/bits/accuracy/stderr", "Transformer/4/0.339/", "Transformer/6/0.589/", "Transformer/8/0.627/",
+			"Transformer/16/0.634/", "DIFF/4/0.588/", "DIFF/6/0.66/", "DIFF/8/0.663/",
 			"DIFF/16/0.662/"}})
 	s, err = geometrySection(pageOf("geometry", "",
 		task.GeometryDetail{Layers: []task.GeometryLayer{{Maps: []task.GeometryMap{{Name: "A1", Rank: 9},
@@ -136,8 +140,9 @@ func TestAttentionData(t *testing.T) {
 	}
 	d := task.AttentionDetail{Lengths: []int{64, 128}, Depths: []float64{0.5}, Lambda: []float64{0.3, 0.75},
 		Results: []task.AttentionResult{{Maps: 2, ByDepth: []task.HeadGaze{gaze(9)}},
-			{Maps: 2, ByDepth: []task.HeadGaze{gaze(0.1)}, ByHead: [][]task.HeadGaze{{gaze(0.1), gaze(0.3)}, {gaze(0.5)}},
-				Right: &task.Outcome{N: 3, Gaze: gaze(0.1)}, Wrong: &task.Outcome{N: 1, Gaze: gaze(0.2)}}}}
+			{Maps: 2, ByDepth: []task.HeadGaze{gaze(0.1)},
+				ByHead: [][]task.HeadGaze{{gaze(0.1), gaze(0.3)}, {gaze(0.5)}},
+				Right:  &task.Outcome{N: 3, Gaze: gaze(0.1)}, Wrong: &task.Outcome{N: 1, Gaze: gaze(0.2)}}}}
 	plain := d
 	plain.Lambda = nil
 	plain.Results = []task.AttentionResult{d.Results[1]}
@@ -164,13 +169,17 @@ func TestAttentionData(t *testing.T) {
 		"A|A1 alone":           {head, "A/A1 alone/0.5/0.3/0.075/0.15/0.0375/0.01875"},
 		"A|A2 alone":           {head, "A/A2 alone/0.5/0.4/0.1/0.2/0.05/0.025"},
 		"A|weighted by values": {head, "A/weighted by values/0.5/0.5/0.125/0.25/0.0625/0.03125"},
-		"A|share on the answer by layer and head, by magnitude, mean over depths": {"layer/head/bos/before/answer/after/query", "1/1/0.1/0.025/0.05/0.0125/0.00625", "1/2/0.3/0.075/0.15/0.0375/0.01875", "2/1/0.5/0.125/0.25/0.0625/0.03125"},
+		"A|share on the answer by layer and head, by magnitude, mean over depths": {
+			"layer/head/bos/before/answer/after/query", "1/1/0.1/0.025/0.05/0.0125/0.00625",
+			"1/2/0.3/0.075/0.15/0.0375/0.01875", "2/1/0.5/0.125/0.25/0.0625/0.03125"},
 		"By layer|share of attention on the answer in percent, by magnitude": {"series/layer/percent/stderr",
 			"A/1/10/", "A/2/25/", "B/1/10/", "B/2/25/"},
 		"λ by layer|mean over tokens and heads": {"model/layer/lambda",
 			"A/1/0.3", "A/2/0.75"},
-		"table attention-outcome-attention": {"model/number beside its key/prompts/answer/noise/answer, A1/answer, A2/answer, ‖a·v‖/noise, ‖a·v‖", "A/right/3/5.0/3.8/15.0/20.0/25.0/18.8",
-			"A/wrong/1/10.0/7.5/30.0/40.0/50.0/37.5", "B/right/3/5.0/3.8/15.0/–/25.0/18.8"}})
+		"table attention-outcome-attention": {
+			"model/number beside its key/prompts/answer/noise/answer, A1/answer, A2/answer, ‖a·v‖/noise, ‖a·v‖",
+			"A/right/3/5.0/3.8/15.0/20.0/25.0/18.8", "A/wrong/1/10.0/7.5/30.0/40.0/50.0/37.5",
+			"B/right/3/5.0/3.8/15.0/–/25.0/18.8"}})
 	if len(s.Key) != 5 || s.Key[2].Name != "the answer" {
 		t.Errorf("%+v", s.Key)
 	}
@@ -235,7 +244,8 @@ func TestTableData(t *testing.T) {
 	expect(t, rowsOf(t, s, err), map[string][]string{
 		"table interventions-interventions": {"model/intervention/loss/change/number beside its key, %/change/KL",
 			"A/plain/2.0000//75.0//", "/lambda=0/2.5000/+0.5000 ± 0.2500/50.0/−25.0 ± 25.0/0.1250"},
-		"A: knockout, head by head|change of the loss in thousandths of a nat per token; stronger is a larger rise": {"layer/head/change", "1/1/0.002", "1/2/-0.004", "2/1/0.001"}})
+		"A: knockout, head by head|change of the loss in thousandths of a nat per token; stronger is a larger rise": {
+			"layer/head/change", "1/1/0.002", "1/2/-0.004", "2/1/0.001"}})
 	s, err = contextSection(pageOf("context_rms", "",
 		task.ContextDetail{Ends: []int{2, 5}, Bound: []float64{1, 0.5}, Grid: [][]float64{{0.75, 0.5}, {0.25, 0.125}},
 			Layers: []task.ContextRMS{{Value: 4, Context: 1, Least: 0.25, Largest: 2, Gain: 3.25},
@@ -253,16 +263,20 @@ func TestTableData(t *testing.T) {
 			{Length: 128, Batch: 1, Forward: meanOf(f/2, 1), ForwardBackward: meanOf(100, 1)}}}
 	}
 	s, err = throughputSection(pageOf("throughput", "", speed(2000, 400), speed(1500, 500)))
-	expect(t, rowsOf(t, s, err), map[string][]string{"table throughput": {"model/length/batch/forward/forward and backward", "A/64/2/2,000/400", "A/128/1/1,000/100",
-		"B/64/2/1,500 (−25.0 %)/500 (+25.0 %)", "B/128/1/750 (−25.0 %)/100 (+0.0 %)"},
-		"table throughput-paper": {"model/forward/DIFF/forward and backward/DIFF",
-			"3B, 2K/51,228/46,811 (−8.6 %)/7,247/6,635 (−8.4 %)", "3B, 4K/48,762/44,521 (−8.7 %)/7,491/6,718 (−10.3 %)",
-			"13B, 2K/14,346/13,653 (−4.8 %)/998/942 (−5.6 %)"}})
+	expect(t, rowsOf(t, s, err),
+		map[string][]string{"table throughput": {"model/length/batch/forward/forward and backward", "A/64/2/2,000/400",
+			"A/128/1/1,000/100", "B/64/2/1,500 (−25.0 %)/500 (+25.0 %)", "B/128/1/750 (−25.0 %)/100 (+0.0 %)"},
+			"table throughput-paper": {"model/forward/DIFF/forward and backward/DIFF",
+				"3B, 2K/51,228/46,811 (−8.6 %)/7,247/6,635 (−8.4 %)",
+				"3B, 4K/48,762/44,521 (−8.7 %)/7,491/6,718 (−10.3 %)",
+				"13B, 2K/14,346/13,653 (−4.8 %)/998/942 (−5.6 %)"}})
 	s, err = outlierSection(pageOf("outliers", "",
 		task.OutlierResult{Tokens: 6400,
 			Logits: task.Extreme{Top1: 9, Top2: 8, Top3: 7, Top10: 5, Top100: 2, Median: 0.25},
 			Hidden: task.Extreme{Top1: 90}}))
-	expect(t, rowsOf(t, s, err), map[string][]string{"Attention logits|6,400 tokens": {"model/top1/top2/top3/top10/top100/median", "A/9/8/7/5/2/0.25"}, "Hidden states|6,400 tokens": {"model/top1/top2/top3/top10/top100/median", "A/90/0/0/0/0/0"}})
+	expect(t, rowsOf(t, s, err), map[string][]string{
+		"Attention logits|6,400 tokens": {"model/top1/top2/top3/top10/top100/median", "A/9/8/7/5/2/0.25"},
+		"Hidden states|6,400 tokens":    {"model/top1/top2/top3/top10/top100/median", "A/90/0/0/0/0/0"}})
 }
 
 // Training: loss and gradient norms by step, and the table of steadiness.
@@ -270,19 +284,24 @@ func TestTrainingData(t *testing.T) {
 	valid := 3.5
 	p := &Page{Training: []Training{{Model: "A",
 		Curve: []CurvePoint{{Step: 1, Loss: 5, Grad: 2}, {Step: 2, Loss: 4, Valid: &valid, Grad: 0},
-			{Step: 3, Loss: 3, Grad: 1}}, Steady: &metrics.Steadiness{Steps: 3, LossSpikes: 1, GradSpikes: 2, Middle: 0.5,
-			Late: 0.25, LateNoise: 0.125, Largest: 2}}, {Model: "B", Curve: []CurvePoint{{Step: 4, Loss: 2}}}}}
+			{Step: 3, Loss: 3, Grad: 1}}, Steady: &metrics.Steadiness{Steps: 3, LossSpikes: 1, GradSpikes: 2,
+			Middle: 0.5, Late: 0.25, LateNoise: 0.125, Largest: 2}},
+		{Model: "B", Curve: []CurvePoint{{Step: 4, Loss: 2}}}}}
 	s, err := trainingSection(p)
-	expect(t, rowsOf(t, s, err), map[string][]string{"Loss by training step|": {"series/training step/nats per token/stderr", "A/2/3.5/", "B/4/2/"}})
+	expect(t, rowsOf(t, s, err), map[string][]string{
+		"Loss by training step|": {"series/training step/nats per token/stderr", "A/2/3.5/", "B/4/2/"}})
 	s, err = steadySection(p)
 	expect(t, rowsOf(t, s, err), map[string][]string{
-		"Gradient norm by training step|the largest of each stretch; the first steps may lie above the frame": {"series/training step/gradient norm/stderr", "A/1/2/", "A/3/1/"},
+		"Gradient norm by training step|the largest of each stretch; the first steps may lie above the frame": {
+			"series/training step/gradient norm/stderr", "A/1/2/", "A/3/1/"},
 		"table steadiness": {"model/steps/loss spikes/gradient spikes/middle/late/noise, late/largest",
 			"A/3/1/2/0.5/0.25/0.12/2"}})
 	p.Training[0].AddGroups(1, metrics.Groups{{Name: "q1", Norm: 0.5}, {Name: "o", Norm: 2}})
 	p.Training[0].AddGroups(3, metrics.Groups{{Name: "o", Norm: 3}, {Name: "q1", Norm: 0.25}})
 	s, err = gradientsSection(p)
-	expect(t, rowsOf(t, s, err), map[string][]string{"Gradients of queries while training|norm before clipping; the other kinds are in the CSV": {"series/training step/norm/stderr", "A q1/1/0.5/", "A q1/3/0.25/", "A o/1/2/", "A o/3/3/"}})
+	expect(t, rowsOf(t, s, err), map[string][]string{
+		"Gradients of queries while training|norm before clipping; the other kinds are in the CSV": {
+			"series/training step/norm/stderr", "A q1/1/0.5/", "A q1/3/0.25/", "A o/1/2/", "A o/3/3/"}})
 	var points [][2]float64
 	for i := range 10 {
 		points = append(points, [2]float64{float64(i), float64(10 * i)})

@@ -17,7 +17,8 @@ import (
 
 // shapes are the elements of a drawing: name, class, then the numbers of their attributes.
 func shapes(svg string, element string) (out []string) {
-	for _, m := range regexp.MustCompile(`<`+element+` class="([^"]*)"((?: [a-z0-9-]+="[^"]*")*)`).FindAllStringSubmatch(svg, -1) {
+	for _, m := range regexp.MustCompile(`<`+element+
+		` class="([^"]*)"((?: [a-z0-9-]+="[^"]*")*)`).FindAllStringSubmatch(svg, -1) {
 		line := m[1]
 		for _, a := range regexp.MustCompile(`="([^"]*)"`).FindAllStringSubmatch(m[2], -1) {
 			line += " " + a[1]
@@ -236,7 +237,9 @@ func TestMapDrawing(t *testing.T) {
 		[]string{"bracket 164 308 314 308", "bracket quiet 10 154 10 304"}) {
 		t.Errorf("%q", got)
 	}
-	if got := string(promptHeat(x)); got != `<span class="u neg" style="--a:10%" title="−0.010">a </span><span class="u pos in" style="--a:1%" title="+0.000">b⏎`+"\n</span>" {
+	if got := string(promptHeat(x)); got !=
+		`<span class="u neg" style="--a:10%" title="−0.010">a </span><span class="u pos in" style="--a:1%" title="+0.000">b⏎`+
+			"\n</span>" {
 		t.Errorf("%s", got)
 	}
 	if got := mapRows(x, &x.Maps[0]); len(got) != 4 || strings.Join(got[2], "/") != "b\n/a /-0.01" {

@@ -58,12 +58,14 @@ func TestFormsOfNumbers(t *testing.T) {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}
 	}
-	for s, want := range map[string]string{"a/b c": "a_b_c", "a\x01b\x7f": "a_b_", "..": "_..", "": "_", ".a": ".a", strings.Repeat("é", 70): strings.Repeat("é", 64)} {
+	for s, want := range map[string]string{"a/b c": "a_b_c", "a\x01b\x7f": "a_b_", "..": "_..", "": "_", ".a": ".a",
+		strings.Repeat("é", 70): strings.Repeat("é", 64)} {
 		if got := fileName(s); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}
 	}
-	e := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}}, {Model: eval.Model{Name: "a", Hash: "0123456789"}}, {Model: eval.Model{Name: "a", Hash: "012"}}}}
+	e := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}},
+		{Model: eval.Model{Name: "a", Hash: "0123456789"}}, {Model: eval.Model{Name: "a", Hash: "012"}}}}
 	if got := folderNames(e); !slices.Equal(got, []string{"a", "a_01234567", "a_012"}) {
 		t.Errorf("%q", got)
 	}
@@ -74,7 +76,8 @@ func TestFormsOfNumbers(t *testing.T) {
 
 // Extremes may be in any line: the first, one in the middle, the last.
 func TestExtremesOfSeveral(t *testing.T) {
-	lines := []series{{line: [][2]float64{{3, 1}, {7, 9}}}, {line: [][2]float64{{1, -2}, {12, 4}}}, {line: [][2]float64{{2, 0}, {8, 5}}}}
+	lines := []series{{line: [][2]float64{{3, 1}, {7, 9}}}, {line: [][2]float64{{1, -2}, {12, 4}}},
+		{line: [][2]float64{{2, 0}, {8, 5}}}}
 	for range lines {
 		lines = append(lines[1:], lines[0])
 		if x, y := around(lines); x.lo != 1 || x.hi != 12 || y.lo > -2 || y.hi < 9 {
@@ -85,7 +88,8 @@ func TestExtremesOfSeveral(t *testing.T) {
 	for range seeds {
 		seeds = append(seeds[1:], seeds[0])
 		mean, band := meanLine(seeds)
-		if !slices.Equal(mean, [][2]float64{{1, 3}, {2, 6}}) || !slices.Equal(band, [][3]float64{{1, 1, 5}, {2, 3, 9}}) {
+		if !slices.Equal(mean, [][2]float64{{1, 3}, {2, 6}}) ||
+			!slices.Equal(band, [][3]float64{{1, 1, 5}, {2, 3, 9}}) {
 			t.Errorf("%v, %v", mean, band)
 		}
 	}
@@ -93,7 +97,8 @@ func TestExtremesOfSeveral(t *testing.T) {
 	for _, ends := range [][2]float64{{40, 90}, {90, 40}} {
 		b := &Bundle{Y: "y", Share: true, Floor: &floor}
 		for i, end := range ends {
-			b.Sides = append(b.Sides, BundleSide{Name: fmt.Sprint(i), Place: i, Lines: [][][2]float64{{{0, 0.2}, {end, 0.4}}}})
+			b.Sides = append(b.Sides, BundleSide{Name: fmt.Sprint(i), Place: i,
+				Lines: [][][2]float64{{{0, 0.2}, {end, 0.4}}}})
 		}
 		if got := labels(string(b.figure().SVG), "tick mid"); len(got) == 0 || got[len(got)-1] != "80" {
 			t.Errorf("the axis to %v has %q", ends, got)
@@ -110,7 +115,8 @@ func TestExtremesOfSeveral(t *testing.T) {
 			}
 		}
 	}
-	if short, long := labelRoom([]series{{name: "äöü"}, {name: "b"}}), labelRoom([]series{{name: strings.Repeat("a", 99)}}); !(math.Abs(short-22.2) < 1e-9) || long != chartWidth/3 {
+	if short, long := labelRoom([]series{{name: "äöü"}, {name: "b"}}),
+		labelRoom([]series{{name: strings.Repeat("a", 99)}}); !(math.Abs(short-22.2) < 1e-9) || long != chartWidth/3 {
 		t.Errorf("room of %g and %g", short, long)
 	}
 	y := scale{lo: 1, hi: 3, from: 200, to: 0}
@@ -122,9 +128,10 @@ func TestExtremesOfSeveral(t *testing.T) {
 
 // Colours stay within their strengths; what is no number is not drawn; heads are compared with the strongest of all.
 func TestStrengths(t *testing.T) {
-	svg := string(heatChart("x", "s0", "row", "col", []string{"r"}, []string{"a", "b", "c", "d"}, func(_, c int) (eval.Mean, bool) {
-		return eval.Mean{Value: []float64{-0.5, 2, math.NaN(), 1}[c]}, true
-	}))
+	svg := string(heatChart("x", "s0", "row", "col", []string{"r"}, []string{"a", "b", "c", "d"},
+		func(_, c int) (eval.Mean, bool) {
+			return eval.Mean{Value: []float64{-0.5, 2, math.NaN(), 1}[c]}, true
+		}))
 	opacities := func(svg string) (out []string) {
 		for _, s := range shapes(svg, "rect") {
 			if f := strings.Fields(s); f[0] != "field" {
@@ -139,7 +146,8 @@ func TestStrengths(t *testing.T) {
 	for _, c := range []struct {
 		heads [][]float64
 		want  string
-	}{{[][]float64{{0.1, -0.2}, {0.4, 0}}, "0.21 0 0.85 0"}, {[][]float64{{0.1, -0.4}, {0.2}}, "0.21 0 0.43"}, {[][]float64{{0, 0}}, "0 0"}} {
+	}{{[][]float64{{0.1, -0.2}, {0.4, 0}}, "0.21 0 0.85 0"}, {[][]float64{{0.1, -0.4}, {0.2}}, "0.21 0 0.43"},
+		{[][]float64{{0, 0}}, "0 0"}} {
 		m := &shown[task.InterventionsDetail]{Class: "s0", Detail: task.InterventionsDetail{Heads: c.heads}}
 		if got := strings.Join(opacities(string(headsFigure("x", m).SVG)), " "); got != c.want {
 			t.Errorf("%v: %s, want %s", c.heads, got, c.want)
@@ -153,7 +161,8 @@ func TestStrengths(t *testing.T) {
 	if signClass(0) != "pos" || signClass(-0.1) != "neg" {
 		t.Error("the colour of zero")
 	}
-	x := &task.MapExample{Units: []string{"a", "b", "c", "d"}, Answer: [2]int{1, 3}, Query: 4, Maps: []task.Matrix{{Rows: [][]float64{{1}, {1}, {1}, {5e-4, -5e-4, 4e-4, 0.1}}}}}
+	x := &task.MapExample{Units: []string{"a", "b", "c", "d"}, Answer: [2]int{1, 3}, Query: 4,
+		Maps: []task.Matrix{{Rows: [][]float64{{1}, {1}, {1}, {5e-4, -5e-4, 4e-4, 0.1}}}}}
 	if err := checkMaps(x); err != nil {
 		t.Error(err)
 	}
@@ -193,7 +202,8 @@ func TestPageOfGaps(t *testing.T) {
 	for _, detail := range []any{nil, struct{}{}} {
 		var cells []*eval.Cell
 		for k, r := range fakeResults(0) {
-			if detail != nil && !slices.Contains([]string{"lm", "icl_trec", "lowbit", "interventions", "gradients"}, r.Kind) {
+			if detail != nil && !slices.Contains([]string{"lm", "icl_trec", "lowbit", "interventions", "gradients"},
+				r.Kind) {
 				continue // their axes come from the detail
 			}
 			r.Detail = nil
@@ -239,11 +249,13 @@ func TestPageOfGaps(t *testing.T) {
 			tasks++
 		}
 	}
-	if n := strings.Count(tex.String(), "\\addlinespace\n"); n != tasks-1 || strings.Contains(tex.String(), "\\midrule\n\\addlinespace") {
+	if n := strings.Count(tex.String(), "\\addlinespace\n"); n != tasks-1 ||
+		strings.Contains(tex.String(), "\\midrule\n\\addlinespace") {
 		t.Errorf("%d spaces between %d tasks", n, tasks)
 	}
 	legend := p.legend(floorNames(p.lines()))
-	if _, below, _ := strings.Cut(tex.String(), "\\end{tabular}\n"); strings.Count(below, "\n") != len(legend) || strings.Count(below, "% ") < len(legend) || len(legend) == 0 {
+	if _, below, _ := strings.Cut(tex.String(), "\\end{tabular}\n"); strings.Count(below, "\n") != len(legend) ||
+		strings.Count(below, "% ") < len(legend) || len(legend) == 0 {
 		t.Errorf("below the table %q, want %q", below, legend)
 	}
 }
@@ -285,10 +297,13 @@ func TestLeadRows(t *testing.T) {
 	e := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "A"}}, {Model: eval.Model{Name: "B"}}}}
 	add := func(name string, better eval.Better, a, b, diff, half, p float64) {
 		for i, v := range []float64{a, b} {
-			m := eval.Metric{Name: "m", Mean: eval.Mean{Value: v}, Better: better, Floors: map[string]float64{"chance": 0.5}}
-			e.Models[i].Results = append(e.Models[i].Results, eval.Result{Question: name, Task: name, Kind: name, Place: len(e.Models[i].Results), Metrics: []eval.Metric{m}})
+			m := eval.Metric{Name: "m", Mean: eval.Mean{Value: v}, Better: better,
+				Floors: map[string]float64{"chance": 0.5}}
+			e.Models[i].Results = append(e.Models[i].Results, eval.Result{Question: name, Task: name, Kind: name,
+				Place: len(e.Models[i].Results), Metrics: []eval.Metric{m}})
 		}
-		e.Paired = append(e.Paired, eval.Paired{Question: name, Metric: "m", A: "A", B: "B", Diff: diff, Low: diff - half, High: diff + half, PHolm: p})
+		e.Paired = append(e.Paired, eval.Paired{Question: name, Metric: "m", A: "A", B: "B", Diff: diff,
+			Low: diff - half, High: diff + half, PHolm: p})
 	}
 	if leadFigure(e) != nil {
 		t.Error("a figure of nothing")
@@ -344,7 +359,8 @@ func TestRowsOfAKind(t *testing.T) {
 	row := func(of, per string, bits int) task.LowbitRow {
 		return task.LowbitRow{Of: of, Per: per, Bits: bits, Score: eval.Mean{Value: float64(bits)}}
 	}
-	m := &shown[task.LowbitDetail]{Detail: task.LowbitDetail{Rows: []task.LowbitRow{row("logits", "usual", 8), row("cache", "usual", 6), row("logits", "row", 5), row("logits", "usual", 4)}}}
+	m := &shown[task.LowbitDetail]{Detail: task.LowbitDetail{Rows: []task.LowbitRow{row("logits", "usual", 8),
+		row("cache", "usual", 6), row("logits", "row", 5), row("logits", "usual", 4)}}}
 	x := bitSeries(m, lowbitKind{of: "logits", per: "usual"}, func(r *task.LowbitRow) *eval.Mean { return &r.Score })
 	if !slices.Equal(x.line, [][2]float64{{4, 4}, {8, 8}}) {
 		t.Errorf("%v", x.line)
@@ -355,14 +371,16 @@ func TestRowsOfAKind(t *testing.T) {
 	for _, c := range []struct {
 		list []Training
 		want bool
-	}{{group("q", [2]float64{1, 2}), false}, {group("q", [2]float64{1, 2}, [2]float64{2, 2}), true}, {group("o", [2]float64{1, 2}, [2]float64{2, 2}), false}, {nil, false}} {
+	}{{group("q", [2]float64{1, 2}), false}, {group("q", [2]float64{1, 2}, [2]float64{2, 2}), true},
+		{group("o", [2]float64{1, 2}, [2]float64{2, 2}), false}, {nil, false}} {
 		if _, ok := groupCurves(c.list); ok != c.want {
 			t.Errorf("%+v: %v", c.list, ok)
 		}
 	}
 	e := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "A"}}}}
 	for i, name := range []string{"g1", "g2", "h1", "h2"} {
-		e.Models[0].Results = append(e.Models[0].Results, eval.Result{Question: name, Task: name, Kind: name, Group: name[:1], Place: i, Metrics: []eval.Metric{{Name: "acc", Mean: eval.Mean{Value: float64(i)}}}})
+		e.Models[0].Results = append(e.Models[0].Results, eval.Result{Question: name, Task: name, Kind: name,
+			Group: name[:1], Place: i, Metrics: []eval.Metric{{Name: "acc", Mean: eval.Mean{Value: float64(i)}}}})
 	}
 	for group, want := range map[string]float64{"g": 0.5, "h": 2.5} {
 		got := groupMeans(e, e.Sides(), group)

@@ -93,11 +93,12 @@ func checkLinks(t *testing.T, page string) {
 
 func TestPageOfLittle(t *testing.T) {
 	for name, p := range map[string]*Page{
-		"nothing": {}, "no results": {Evaluation: &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}}}}},
-		"one model": {Evaluation: &eval.Evaluation{Models: fakePage(t).Evaluation.Models[:1]}},
-		"ablation":  {Ablation: fakePage(t).Ablation},
-		"one step":  {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: 5}}}}},
-		"diverged":  {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: math.NaN()}}}}},
+		"nothing":    {},
+		"no results": {Evaluation: &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}}}}},
+		"one model":  {Evaluation: &eval.Evaluation{Models: fakePage(t).Evaluation.Models[:1]}},
+		"ablation":   {Ablation: fakePage(t).Ablation},
+		"one step":   {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: 5}}}}},
+		"diverged":   {Training: []Training{{Model: "a", Curve: []CurvePoint{{Step: 1, Loss: math.NaN()}}}}},
 	} {
 		page := renderPage(t, p)
 		wellFormed(t, page)
@@ -124,7 +125,8 @@ func TestPageOfLittle(t *testing.T) {
 func TestCoordinates(t *testing.T) {
 	page := renderPage(t, fakePage(t))
 	number := regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
-	for _, m := range regexp.MustCompile(` (x|y|x1|x2|y1|y2|cx|cy|width|height|fill-opacity)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile(
+		` (x|y|x1|x2|y1|y2|cx|cy|width|height|fill-opacity)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if !number.MatchString(m[2]) {
 			t.Fatalf("%s", m[0])
 		}

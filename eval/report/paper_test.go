@@ -263,7 +263,8 @@ func TestAblationTable(t *testing.T) {
 		"base-wide-norm 2 × 64 yes 1.0000 ± 0.2500 2.0000 ± 0.2500 3.0000 ± 0.2500 3.086 0.899 3.271",
 		"diff2 4 × 32 no – – –", got[4],
 		"base-wide-norm: transformer, half the heads, 1,234,567 parameters", "diff2: diff2, V2, parameters",
-		"tiny, 7 steps, 14,336 tokens each; ± one standard error over texts of one run each. The paper: 1.4B parameters, 10B tokens, other text."}
+		"tiny, 7 steps, 14,336 tokens each; ± one standard error over texts of one run each. The paper: 1.4B " +
+			"parameters, 10B tokens, other text."}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -260,7 +260,8 @@ func TestDoseAndLength(t *testing.T) {
 					Curves: []task.NoiseCurve{curve("letters"), curve("words")}})),
 			cellOf(model, 1, made("needle_hop", "", "bound", "right, %", 4, 1,
 				task.HiddenDetail{Lengths: []int{64, 128}, Cells: []string{"1 hop", "2 hops"},
-					Scores: map[string][][]eval.Mean{"bound": {{mean(1), mean(0.75)}, {mean(0.5), mean(0.25 + x/8)}}}})),
+					Scores: map[string][][]eval.Mean{"bound": {{mean(1), mean(0.75)},
+						{mean(0.5), mean(0.25 + x/8)}}}})),
 			cellOf(model, 2, made("ruler_values", "", "bound", "right, %", 4, 1,
 				task.HiddenDetail{Lengths: []int{64}, Scores: map[string][][]eval.Mean{"bound": {{mean(1)}}}})))
 	}

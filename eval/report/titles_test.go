@@ -94,9 +94,12 @@ func TestVerdictSentence(t *testing.T) {
 	}
 	win, lose, tie := [2]float64{0.2, 0.9}, [2]float64{0.9, 0.2}, [2]float64{0.5, 0.5}
 	for want, got := range map[string]string{
-		"Of 3 headline measures, A is better in 1 (t1), B is better in 1 (t0); 1 cannot be told apart.":        page(win, lose, tie),
-		"Of 4 headline measures, A is better in 0, B is better in 4 (t0, t1, t2, t3); 0 cannot be told apart.": page(win, win, win, win),
-		"Of 5 headline measures, A is better in 0, B is better in 5; 0 cannot be told apart.":                  page(win, win, win, win, win),
+		"Of 3 headline measures, A is better in 1 (t1), B is better in 1 (t0); 1 cannot be told apart.": page(
+			win, lose, tie),
+		"Of 4 headline measures, A is better in 0, B is better in 4 (t0, t1, t2, t3); 0 cannot be told apart.": page(
+			win, win, win, win),
+		"Of 5 headline measures, A is better in 0, B is better in 5; 0 cannot be told apart.": page(win, win,
+			win, win, win),
 		"": (&Page{Evaluation: several(made("x", "", "m", "m", 4, 1, nil))}).verdict(),
 	} {
 		if got != want {
@@ -246,7 +249,8 @@ func TestMarks(t *testing.T) {
 	if _, paired := e.Between("q", "loss", "A", "B"); paired {
 		t.Fatal("answers to different samples are paired")
 	}
-	if got := strings.Join(remarks(e), "|"); got != "lm: models with different tokenizers cannot be compared by loss per token; compare bits per byte" {
+	if got := strings.Join(remarks(e), "|"); got !=
+		"lm: models with different tokenizers cannot be compared by loss per token; compare bits per byte" {
 		t.Errorf("%q", got)
 	}
 	for n, want := range map[int]int{1: 0, 2: 1} { // of one text nothing can be told

@@ -174,7 +174,8 @@ func direction(task *eval.Task, name string) eval.Better {
 // The listing follows the paper.
 func TestListing(t *testing.T) {
 	_, err := eval.Select(All(), []string{"?"})
-	want := "there are lm, mc, glue, needle, needle_hop, ruler, noise, attention, maps, samples, interventions, outliers, gradients, context_rms, geometry, lowbit, throughput, icl, icl_order, hallucination, math"
+	want := "there are lm, mc, glue, needle, needle_hop, ruler, noise, attention, maps, samples, interventions, " +
+		"outliers, gradients, context_rms, geometry, lowbit, throughput, icl, icl_order, hallucination, math"
 	if !strings.HasSuffix(fmt.Sprint(err), want) {
 		t.Errorf("%v\nwant %s", err, want)
 	}

@@ -120,7 +120,9 @@ func TestEvaluate(t *testing.T) {
 func TestMathExamplesFit(t *testing.T) {
 	rows := ""
 	for i := range 8 {
-		rows += fmt.Sprintf("{\"question\":\"What is %d+1?\",\"answer\":\"%d\",\"solution\":\"One more.\\nAnswer: so\\n#### %d\"}\n", i, i+1, i+1)
+		rows += fmt.Sprintf(
+			"{\"question\":\"What is %d+1?\",\"answer\":\"%d\",\"solution\":\"One more.\\nAnswer: so\\n#### %d\"}\n",
+			i, i+1, i+1)
 	}
 	dir := setFiles(t, map[string]string{"math/carp_en_test.jsonl": rows})
 	question := len("Question: What is 0+1?\nAnswer:")

@@ -141,7 +141,8 @@ func TestNoisePlainTwin(t *testing.T) {
 			d.Close()
 			for k, a := range r.Answers {
 				want := twin.Answers[k]
-				if a.ID != want.ID || math.Float64bits(a.Values["plain"]) != math.Float64bits(want.Values[task.Measures[0].Name]) {
+				if a.ID != want.ID ||
+					math.Float64bits(a.Values["plain"]) != math.Float64bits(want.Values[task.Measures[0].Name]) {
 					t.Errorf("%s of %s: sample %s has %v, its plain twin %v", name, arch, a.ID,
 						a.Values["plain"], want.Values)
 				}

@@ -245,7 +245,9 @@ func TestLowbitRows(t *testing.T) {
 	for _, m := range r.Metrics[:5] {
 		metrics = append(metrics, m.Name+": "+m.Label)
 	}
-	if want := "keys/usual@16 keys/usual@3 keys/head@16 keys/head@3 values/usual@16 values/usual@3 values/head@16 values/head@3"; strings.Join(rows, " ") != want {
+	if want := "keys/usual@16 keys/usual@3 keys/head@16 keys/head@3 values/usual@16 values/usual@3 values/head@16 " +
+		"values/head@3"; strings.Join(
+		rows, " ") != want {
 		t.Errorf("%q", rows)
 	}
 	want := []string{"exact: score, exact", "keys/usual@16: score, keys of 16 bits",

@@ -3,8 +3,6 @@ package task
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,12 +14,14 @@ import (
 // and bits. Tasks that a group has besides a table are not in it.
 func TestPresetProtocols(t *testing.T) {
 	for name, want := range map[string][]string{
-		"table1":  {"arc_challenge 0 map[]", "arc_easy 0 map[]", "boolq 0 map[]", "hellaswag 0 map[]", "openbookqa 0 map[]", "piqa 0 map[]", "winogrande 0 map[]"},
+		"table1": {"arc_challenge 0 map[]", "arc_easy 0 map[]", "boolq 0 map[]", "hellaswag 0 map[]",
+			"openbookqa 0 map[]", "piqa 0 map[]", "winogrande 0 map[]"},
 		"table3":  {"attention -1 map[lengths:4096 samples:50 wording:public]"},
 		"table5":  {"outliers -1 map[tokens:400000]"},
 		"table7":  {"throughput -1 map[lengths:2048,4096]"},
 		"figure4": {"lm -1 map[length:65536]"},
-		"figure5": {"needle -1 map[lengths:8192,16384,24576,32768,40960,49152,57344,65536 needles:8 queries:1 samples:50 wording:public]"},
+		"figure5": {"needle -1 map[lengths:8192,16384,24576,32768,40960,49152,57344,65536 needles:8 queries:1 " +
+			"samples:50 wording:public]"},
 		"figure7": {"icl_order_trec -1 map[items:100 seeds:30]"},
 		"figure8": {"lowbit -1 map[bits:8,6,4 of:logits samples:10042 task:hellaswag texts:0]"},
 	} {
@@ -34,10 +34,12 @@ func TestPresetProtocols(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"table2":   "1/1@4096 2/2@4096 4/2@4096 6/2@4096",
-		"figure1":  "6/2@4096",
-		"figure9":  "gsm8k:1024 competition_math:1024 svamp:1024 asdiv:1024 mawps:1024 carp_en:1024 tabmwp:1024 college_math:1024",
-		"figure10": "gsm8k:16384 competition_math:16384 svamp:16384 asdiv:16384 mawps:16384 carp_en:16384 tabmwp:16384 college_math:16384",
+		"table2":  "1/1@4096 2/2@4096 4/2@4096 6/2@4096",
+		"figure1": "6/2@4096",
+		"figure9": "gsm8k:1024 competition_math:1024 svamp:1024 asdiv:1024 mawps:1024 carp_en:1024 tabmwp:1024 " +
+			"college_math:1024",
+		"figure10": "gsm8k:16384 competition_math:16384 svamp:16384 asdiv:16384 mawps:16384 carp_en:16384 " +
+			"tabmwp:16384 college_math:16384",
 	} {
 		p, _ := FindPreset(name)
 		var got []string
@@ -128,7 +130,9 @@ func (s *said) Loglikelihood(_ context.Context, reqs []eval.Continuation) ([]eva
 // F1 beside the accuracy, by hand: of MRPC that of "yes", of CB the mean over three classes.
 func TestPublishedF1(t *testing.T) {
 	row := func(i, label int) string {
-		return fmt.Sprintf(`{"sentence1": "a%d", "sentence2": "b%d", "premise": "p%d", "hypothesis": "h%d", "label": %d}`, i, i, i, i, label)
+		return fmt.Sprintf(
+			`{"sentence1": "a%d", "sentence2": "b%d", "premise": "p%d", "hypothesis": "h%d", "label": %d}`,
+			i, i, i, i, label)
 	}
 	dir := t.TempDir()
 	writeSet(t, dir, "glue/mrpc_val", row(0, 1), row(1, 1), row(2, 1), row(3, 0))
@@ -148,7 +152,8 @@ func TestPublishedF1(t *testing.T) {
 			t.Errorf("%s: F1 %+v, want %g", name, m, x.f1)
 		}
 	}
-	if r := answer(t, lookup(t, "piqa"), eval.Options{Limit: 3}, &said{picks: make([]int, 3)}, 256); len(r.Metrics) != 2 {
+	if r := answer(t, lookup(t, "piqa"), eval.Options{Limit: 3}, &said{picks: make([]int, 3)},
+		256); len(r.Metrics) != 2 {
 		t.Errorf("PIQA has %d metrics", len(r.Metrics))
 	}
 }
@@ -157,7 +162,8 @@ func TestPublishedF1(t *testing.T) {
 // their beginning are counted: those with more tokens than the context and the last, which is only predicted.
 func TestShotsAndCuts(t *testing.T) {
 	heads := func(same string) (out []string) {
-		j := prepared(t, lookup(t, "openbookqa"), eval.Options{Shots: 2, Limit: 6, Seed: 3, Set: map[string]string{"openbookqa.same_shots": same}}, 4096)
+		j := prepared(t, lookup(t, "openbookqa"),
+			eval.Options{Shots: 2, Limit: 6, Seed: 3, Set: map[string]string{"openbookqa.same_shots": same}}, 4096)
 		for _, g := range j.Gold {
 			out = append(out, g.Context[:strings.LastIndex(g.Context, "\n\n")])
 		}
@@ -170,9 +176,12 @@ func TestShotsAndCuts(t *testing.T) {
 		t.Errorf("%d and %d kinds of examples", len(slices.Compact(one)), len(slices.Compact(many)))
 	}
 	dir := t.TempDir()
-	writeSet(t, dir, "mc/lambada_openai_test", `{"context": "a", "continuation": "1"}`, `{"context": "b", "continuation": "2"}`, `{"context": "c", "continuation": "3"}`, `{"context": "d", "continuation": "4"}`)
+	writeSet(t, dir, "mc/lambada_openai_test", `{"context": "a", "continuation": "1"}`,
+		`{"context": "b", "continuation": "2"}`, `{"context": "c", "continuation": "3"}`,
+		`{"context": "d", "continuation": "4"}`)
 	asked := map[string]int{}
-	for _, g := range prepared(t, lookup(t, "lambada_openai"), eval.Options{Data: dir, Shots: 2, Set: map[string]string{"lambada_openai.same_shots": "true"}}, 512).Gold {
+	for _, g := range prepared(t, lookup(t, "lambada_openai"),
+		eval.Options{Data: dir, Shots: 2, Set: map[string]string{"lambada_openai.same_shots": "true"}}, 512).Gold {
 		head, own := g.Context[:len(g.Context)-1], g.Context[len(g.Context)-1:]
 		if asked[head]++; strings.Contains(head, own+g.Text) || strings.Count(head, "\n\n") != 2 {
 			t.Errorf("%q is asked after %q", own, head)
@@ -199,19 +208,25 @@ func TestShotsAndCuts(t *testing.T) {
 // Passages and their question as they are asked, and rows that lack a field.
 func TestPassages(t *testing.T) {
 	dir := t.TempDir()
-	writeSet(t, dir, "longqa/hotpotqa_dev_subset", `{"id": "x", "question": "Who?", "answer": "Ann\n Lee", "contexts": [{"title": "T1", "text": "One."}, {"title": "T2", "text": "Two."}]}`)
+	writeSet(t, dir, "longqa/hotpotqa_dev_subset",
+		`{"id": "x", "question": "Who?", "answer": "Ann\n Lee", "contexts": [{"title": "T1", "text": "One."}, {"title": "T2", "text": "Two."}]}`)
 	j := prepared(t, lookup(t, "hotpotqa"), eval.Options{Data: dir}, 512)
-	want := eval.Continuation{Context: "T1\nOne.\n\nT2\nTwo.\n\nAnswer from the text above, in as few words as possible.\nQuestion: Who?\nAnswer:", Text: " Ann Lee"}
+	want := eval.Continuation{
+		Context: "T1\nOne.\n\nT2\nTwo.\n\nAnswer from the text above, in as few words as possible.\n" +
+			"Question: Who?\nAnswer:",
+		Text: " Ann Lee"}
 	if j.Gold[0] != want || j.IDs[0] != "0 x" || j.Config["sources_cut"] != 0 || j.Config["used_max_tokens"] != 32 {
 		t.Errorf("%q, %q, %v", j.Gold, j.IDs, j.Config)
 	}
 	for row, missing := range map[string]string{
-		`{"id": 1, "answer": "a", "contexts": [{"text": "t"}]}`: "question", `{"id": 1, "question": "q", "contexts": [{"text": "t"}]}`: "answer",
+		`{"id": 1, "answer": "a", "contexts": [{"text": "t"}]}`:   "question",
+		`{"id": 1, "question": "q", "contexts": [{"text": "t"}]}`: "answer",
 	} {
 		writeSet(t, dir, "longqa/hotpotqa_dev_subset", row)
 		opt := eval.Options{Data: dir}
 		opt.Measure([]eval.Target{modelOf("m", &knower{}, 512)})
-		if _, err := opt.Prepare(t.Context(), lookup(t, "hotpotqa")); err == nil || !strings.Contains(err.Error(), missing) {
+		if _, err := opt.Prepare(t.Context(), lookup(t, "hotpotqa")); err == nil ||
+			!strings.Contains(err.Error(), missing) {
 			t.Errorf("without %s: %v", missing, err)
 		}
 	}
@@ -224,11 +239,13 @@ func TestPassages(t *testing.T) {
 // Numbers of examples: those asked for, ascending; without a word a doubling series, or two where fewer fit than there
 // are classes; of orders half of what fits.
 func TestShotCounts(t *testing.T) {
-	task := &iclTask{labels: []string{"a", "b", "c", "d"}, train: labelled(8, "a", "b", "c", "d"), test: labelled(1, "a")}
+	task := &iclTask{labels: []string{"a", "b", "c", "d"}, train: labelled(8, "a", "b", "c", "d"),
+		test: labelled(1, "a")}
 	counts := func(context int, shots ...int) []int {
 		opt := eval.Options{}
 		opt.Measure([]eval.Target{modelOf("m", &knower{}, context)})
-		p := &eval.Plan{Options: &opt, Context: context, Count: func(s string) int { return 10 }, Values: map[string]any{"shots": shots}}
+		p := &eval.Plan{Options: &opt, Context: context, Count: func(s string) int { return 10 },
+			Values: map[string]any{"shots": shots}}
 		got, err := task.shotCounts(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
@@ -240,7 +257,8 @@ func TestShotCounts(t *testing.T) {
 		shots   []int
 		want    []int
 	}{ // a question and a label take 20, an example 10
-		{1000, []int{0}, []int{4, 8, 16, 32}}, {120, []int{0}, []int{4, 8, 10}}, {60, []int{0}, []int{4}}, {50, []int{0}, []int{1, 3}}, {40, []int{0}, []int{1, 2}}, {30, []int{0}, []int{1}},
+		{1000, []int{0}, []int{4, 8, 16, 32}}, {120, []int{0}, []int{4, 8, 10}}, {60, []int{0}, []int{4}},
+		{50, []int{0}, []int{1, 3}}, {40, []int{0}, []int{1, 2}}, {30, []int{0}, []int{1}},
 		{1000, []int{7, 2, 5}, []int{2, 5, 7}}, {60, []int{4}, []int{4}},
 	} {
 		if got := counts(x.context, x.shots...); !slices.Equal(got, x.want) {
@@ -249,125 +267,23 @@ func TestShotCounts(t *testing.T) {
 	}
 	opt := eval.Options{Data: iclFiles(t), Set: map[string]string{"icl_order.items": "2", "icl_order.seeds": "2"}}
 	j := prepared(t, lookup(t, "icl_order_banking77"), opt, 125) // 12 fit
-	if j.Config["used_shots"] != 6 || len(j.IDs) != 2*2*2 || j.IDs[0] != "random seed=0 0" || j.IDs[7] != "alternating seed=1 1" || strings.Count(j.Gold[0].Context, "\n==\n") != 6 {
+	if j.Config["used_shots"] != 6 || len(j.IDs) != 2*2*2 || j.IDs[0] != "random seed=0 0" ||
+		j.IDs[7] != "alternating seed=1 1" || strings.Count(j.Gold[0].Context, "\n==\n") != 6 {
 		t.Errorf("%v, %v", j.Config, j.IDs)
 	}
 	opt.Set["icl_order.shots"] = "13"
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 125)})
-	if _, err := opt.Prepare(t.Context(), lookup(t, "icl_order_banking77")); err == nil || !strings.Contains(err.Error(), "room for 1 to 12") {
+	if _, err := opt.Prepare(t.Context(), lookup(t, "icl_order_banking77")); err == nil ||
+		!strings.Contains(err.Error(), "room for 1 to 12") {
 		t.Errorf("%v", err)
-	}
-}
-
-// Each kind of slip by its number, at a place of its own; short words stay.
-func TestTypo(t *testing.T) {
-	for _, x := range []struct {
-		h    uint64
-		word string
-		want string
-	}{
-		{0 | 1<<8, "abcd", "acbd"}, {1 | 1<<8, "abcd", "acd"}, {2 | 1<<8, "abcd", "abbcd"}, {3 | 1<<8, "abcd", "avcd"}, {3 | 3<<8 | 1<<32, "abcd", "ancd"},
-		{0 | 2<<8, "abcd", "abdc"}, {0 | 3<<8, "abcd", "bacd"}, {3, "é23", "é23"}, {3, "Abc", "sbc"}, {0, "ab", "ab"}, {1, "abc", "bc"}, {2, "a\xffb", "a\xffb"},
-	} {
-		if got := typo(x.h, x.word); got != x.want {
-			t.Errorf("%x of %q: %q, want %q", x.h, x.word, got, x.want)
-		}
-	}
-}
-
-// A wrong answer has the right one's form: as many digits, no leading zero, another value; or another question's words.
-func TestWrongAnswers(t *testing.T) {
-	x := &noisePassages{seed: 5}
-	for i := range 200 {
-		x.gold = append(x.gold, eval.Continuation{Text: fmt.Sprintf(" %d.", 10+i%90)})
-	}
-	for i := range x.gold {
-		right, wrong := x.answer(i), x.wrong(i)
-		if wrong == right || len(wrong) != len(right) || wrong[0] == '0' || len(numbers(wrong)) != 1 || x.wrong(i) != wrong {
-			t.Fatalf("%q for %q", wrong, right)
-		}
-	}
-	words := &noisePassages{gold: []eval.Continuation{{Text: " red."}, {Text: " red"}, {Text: " blue"}}}
-	if words.wrong(0) != "blue" || words.wrong(2) != "red" || words.answer(0) != "red" {
-		t.Errorf("%q, %q", words.wrong(0), words.wrong(2))
-	}
-	if alone := (&noisePassages{gold: []eval.Continuation{{Text: " red"}}}); alone.wrong(0) != "something else" {
-		t.Errorf("%q", alone.wrong(0))
-	}
-	x.gold[0].Context = "First 7. The code is 10. Then 100.\nQuestion: which?"
-	for i, begin := range []string{"Some say, wrongly: ", "It is not true: ", "An old error: ", "Do not believe this: ", "Some say, wrongly: "} {
-		if got := contradictingPassage(x, 0, i, "99"); got != begin+"The code is 99." {
-			t.Errorf("%q", got)
-		}
-	}
-	x.gold[0].Context = "In 2010 of x10 codes 1010 was lost, but 10 is ours, 10.\nQuestion: which?"
-	if got := contradictingPassage(x, 0, 0, "99"); got != "Some say, wrongly: In 2010 of x10 codes 1010 was lost, but 99 is ours, 10." {
-		t.Errorf("%q", got)
-	}
-	if got := contradictingPassage(words, 0, 1, "blue"); got != "It is not true: The answer is blue." {
-		t.Errorf("%q", got)
-	}
-	for prompt, want := range map[string]int{"Question: a": 0, "T\nQuestion: a\nAnswer:": 2, "one line": 0, "a\nb\nlast\n": 4, "Question: x\nQuestion: y": 12} {
-		if got := passagesEnd(prompt); got != want {
-			t.Errorf("%q: %d, want %d", prompt, got, want)
-		}
-	}
-}
-
-// A haystack of one's own: whole sentences of the file, from places that differ; too little text, or text without
-// sentences, is refused.
-func TestHaystackOfAFile(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		writeSet(t, dir, name, fmt.Sprintf("{\"text\": %q}", text))
-		return filepath.Join(dir, name+".jsonl")
-	}
-	var b strings.Builder
-	for i := range 400 {
-		fmt.Fprintf(&b, "Sentence number %d is here. ", i)
-	}
-	prepare := func(path string, length int) (*eval.Prepared, error) {
-		opt := eval.Options{Shots: -1, Set: map[string]string{"needle.haystack": path, "needle.samples": "2", "needle.needles": "1", "needle.queries": "1"}}
-		opt.Measure([]eval.Target{modelOf("m", &knower{}, length)})
-		return opt.Prepare(t.Context(), lookup(t, "needle"))
-	}
-	good := write("good", b.String())
-	j, err := prepare(good, 300)
-	if err != nil || j.Config["source"] != good {
-		t.Fatalf("%v, %v", j, err)
-	}
-	first := map[string]bool{}
-	for _, g := range j.Gold {
-		if !strings.Contains(g.Context, " is here. Sentence number ") {
-			t.Errorf("%q", g.Context)
-		}
-		_, rest, _ := strings.Cut(g.Context, "Sentence number ")
-		first[rest[:3]] = true
-	}
-	if len(first) < 3 {
-		t.Errorf("%d prompts begin at %d places", len(j.Gold), len(first))
-	}
-	if _, err := prepare(good, 9000); err == nil || !strings.Contains(err.Error(), "give more text") {
-		t.Errorf("too little text: %v", err)
-	}
-	if _, err := prepare(write("none", strings.Repeat("no end ", 2000)), 300); err == nil || !strings.Contains(err.Error(), "no sentences") {
-		t.Errorf("no sentences: %v", err)
-	}
-	take := sentencesOf("One. Two. Three.")
-	if got := take(rand.New(rand.NewPCG(1, 1)), 99); got != "One. Two. Three." {
-		t.Errorf("%q", got)
-	}
-	for range 20 {
-		if got := take(rand.New(rand.NewPCG(1, 1)), 9); got != "One. Two." && got != "Two." {
-			t.Errorf("%q", got)
-		}
 	}
 }
 
 // An answer in a box that is never closed is looked for elsewhere; lists of other lengths differ; brackets of any depth
 // end.
 func TestAnswersAtTheEdge(t *testing.T) {
-	for text, want := range map[string]string{`so \boxed{5`: "5", `\boxed{a{b}c} and \boxed{7}.`: "7", "####\n4": "", "#### 1 #### 2": "2", "costs $-3.": "-3", "is -$1,200.50 now": "-$1,200.50"} {
+	for text, want := range map[string]string{`so \boxed{5`: "5", `\boxed{a{b}c} and \boxed{7}.`: "7", "####\n4": "",
+		"#### 1 #### 2": "2", "costs $-3.": "-3", "is -$1,200.50 now": "-$1,200.50"} {
 		if got := extractAnswer(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
@@ -375,14 +291,18 @@ func TestAnswersAtTheEdge(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		same bool
-	}{{"1,2", "1,2,3", false}, {"1, 4/2", "1,2", true}, {"(1, 4/2)", "(1,2)", true}, {"{1, 2}", "(1,2)", true}, {"[1,2]", "(1,2)", false}, {"5/4", `1\frac{1}{4}`, true}, {`2\frac{5}{4}`, "2.5", true}, {"(1,2),3", "(1,2),4", false},
-		{"1234567", "1,234,567", true}, {`\sqrt[`, "2", false}, {"abc", "cab", true}, {"tan", "nat", false}, {"f(x)=x+1", "1+x", true}, {"2.5 kg", "2.5", true}, {"2.5 m", "2.5", false}} {
+	}{{"1,2", "1,2,3", false}, {"1, 4/2", "1,2", true}, {"(1, 4/2)", "(1,2)", true}, {"{1, 2}", "(1,2)", true},
+		{"[1,2]", "(1,2)", false}, {"5/4", `1\frac{1}{4}`, true}, {`2\frac{5}{4}`, "2.5", true},
+		{"(1,2),3", "(1,2),4", false},
+		{"1234567", "1,234,567", true}, {`\sqrt[`, "2", false}, {"abc", "cab", true}, {"tan", "nat", false},
+		{"f(x)=x+1", "1+x", true}, {"2.5 kg", "2.5", true}, {"2.5 m", "2.5", false}} {
 		if sameAnswer(c.a, c.b) != c.same {
 			t.Errorf("%q and %q: %v (%q, %q)", c.a, c.b, !c.same, normalAnswer(c.a), normalAnswer(c.b))
 		}
 	}
 	for n, good := range map[int]bool{50: true, 150: false} {
-		for _, text := range []string{strings.Repeat("(", n) + "1" + strings.Repeat(")", n), strings.Repeat("1^", n) + "1"} {
+		for _, text := range []string{strings.Repeat("(", n) + "1" + strings.Repeat(")", n),
+			strings.Repeat("1^", n) + "1"} {
 			if _, err := evaluate(text, nil); (err == nil) != good {
 				t.Errorf("%d levels of %.5s: %v", n, text, err)
 			}

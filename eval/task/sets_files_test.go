@@ -37,20 +37,30 @@ func TestGluePrompts(t *testing.T) {
 			"It rained.\nQuestion: it was wet. True, False, or Neither?\nAnswer:", " False"},
 		{"cb", `{"premise":"p","hypothesis":"h","label":2}`, "p\nQuestion: h. True, False, or Neither?\nAnswer:",
 			" Neither"},
-		{"copa", `{"premise":"My body cast a shadow.","question":"cause","choice1":"The sun rose.","choice2":"The grass was cut.","label":0}`, "My body cast a shadow because", "  the sun rose."},
+		{"copa",
+			`{"premise":"My body cast a shadow.","question":"cause","choice1":"The sun rose.","choice2":"The grass was cut.","label":0}`,
+			"My body cast a shadow because", "  the sun rose."},
 		{"copa", `{"premise":"Él cayó. ","question":"effect","choice1":"A.","choice2":"Él lloró.","label":1}`,
 			"Él cayó therefore", "  él lloró."},
 		{"rte", `{"sentence1":"A.","sentence2":"B.","label":0}`, "A.\nQuestion: B. True or False?\nAnswer:", " True"},
-		{"wic", `{"sentence1":"Él made a bank deposit","sentence2":"the river bank","start1":10,"end1":14,"label":false}`,
-			"Sentence 1: Él made a bank deposit\nSentence 2: the river bank\nQuestion: Is the word 'bank' used in the same way in the two sentences above?\nAnswer:", " no"},
-		{"wic", `{"sentence1":"go","sentence2":"x","start1":0,"end1":2,"label":true}`, "Sentence 1: go\nSentence 2: x\nQuestion: Is the word 'go' used in the same way in the two sentences above?\nAnswer:", " yes"},
+		{"wic",
+			`{"sentence1":"Él made a bank deposit","sentence2":"the river bank","start1":10,"end1":14,"label":false}`,
+			"Sentence 1: Él made a bank deposit\nSentence 2: the river bank\n" +
+				"Question: Is the word 'bank' used in the same way in the two sentences above?\nAnswer:", " no"},
+		{"wic", `{"sentence1":"go","sentence2":"x","start1":0,"end1":2,"label":true}`,
+			"Sentence 1: go\nSentence 2: x\nQuestion: Is the word 'go' used in the same way in the two sentences " +
+				"above?\nAnswer:",
+			" yes"},
 		{"wsc", `{"text":"Mark told Pete many lies , which he believed .","span1_text":"Mark","span2_text":"he","span2_index":7,"label":0}`,
-			"Passage: Mark told Pete many lies, which *he* believed.\nQuestion: In the passage above, does the pronoun \"*he*\" refer to \"*Mark*\"?\nAnswer:", " no"},
+			"Passage: Mark told Pete many lies, which *he* believed.\nQuestion: In the passage above, does the " +
+				"pronoun \"*he*\" refer to \"*Mark*\"?\nAnswer:", " no"},
 		// The harness loses a space there.
 		{"wsc", `{"text":"He ran .","span1_text":"Tom","span2_text":"He","span2_index":0,"label":1}`,
-			"Passage:  *He*ran.\nQuestion: In the passage above, does the pronoun \"*He*\" refer to \"*Tom*\"?\nAnswer:", " yes"},
+			"Passage:  *He*ran.\nQuestion: In the passage above, does the pronoun \"*He*\" refer to \"*Tom*\"?\n" +
+				"Answer:", " yes"},
 		{"wsc", `{"text":"Él is he","span1_text":"Tom","span2_text":"he,","span2_index":2,"label":1}`,
-			"Passage: Él is *he,*\nQuestion: In the passage above, does the pronoun \"*he,*\" refer to \"*Tom*\"?\nAnswer:", " yes"},
+			"Passage: Él is *he,*\nQuestion: In the passage above, does the pronoun \"*he,*\" refer to " +
+				"\"*Tom*\"?\nAnswer:", " yes"},
 		{"sst2", `{"sentence":"fine work ","label":1}`,
 			"fine work \nQuestion: Is this sentence positive or negative?\nAnswer:", " positive"},
 		{"mrpc", `{"sentence1":"A","sentence2":"B","label":1}`,

@@ -11,15 +11,18 @@ func TestTilesCheck(t *testing.T) {
 	}{
 		"good": {func(*Tiles) {}, true}, "no address": {func(x *Tiles) { x.Addr = 0 }, false},
 		"address of 16": {func(x *Tiles) { x.Addr = 16 }, true},
-		"address of 8":  {func(x *Tiles) { x.Addr = 264 }, false},
-		"box of 32":     {func(x *Tiles) { x.Box[0] = 32 }, true}, "box of 16": {func(x *Tiles) { x.Box[0] = 16 }, false},
+
+		"address of 8": {func(x *Tiles) { x.Addr = 264 }, false},
+
+		"box of 32": {func(x *Tiles) { x.Box[0] = 32 }, true}, "box of 16": {func(x *Tiles) { x.Box[0] = 16 }, false},
 		"box of 128":         {func(x *Tiles) { x.Box[0] = 128 }, false},
 		"no rows in a box":   {func(x *Tiles) { x.Box[1] = 0 }, false},
 		"256 rows":           {func(x *Tiles) { x.Box[1] = 256 }, true},
 		"257 rows":           {func(x *Tiles) { x.Box[1] = 257 }, false},
 		"257 in the last":    {func(x *Tiles) { x.Box[3] = 257 }, false},
 		"an empty dimension": {func(x *Tiles) { x.Dims[2] = 0 }, false},
-		"one":                {func(x *Tiles) { x.Dims[2] = 1 }, true}, "2³²": {func(x *Tiles) { x.Dims[3] = 1 << 32 }, true},
+
+		"one": {func(x *Tiles) { x.Dims[2] = 1 }, true}, "2³²": {func(x *Tiles) { x.Dims[3] = 1 << 32 }, true},
 		"2³² and one":    {func(x *Tiles) { x.Dims[3] = 1<<32 + 1 }, false},
 		"stride of 0":    {func(x *Tiles) { x.Strides[0] = 0 }, true},
 		"stride below 0": {func(x *Tiles) { x.Strides[0] = -16 }, false},

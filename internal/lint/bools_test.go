@@ -39,6 +39,7 @@ func TestBareBools(t *testing.T) { report(t, bareBools(tree(t))) }
 
 func TestBareBoolsCanFail(t *testing.T) {
 	refuse(t, bareBools, map[string]string{"model/x.go": "package model\nvar x = t{1, true, false}"})
-	pass(t, bareBools, map[string]string{"model/x.go": "package model\nvar x, y, z = t{a: true, b: true}, []bool{true, false}, t{1, true}",
+	pass(t, bareBools, map[string]string{
+		"model/x.go":      "package model\nvar x, y, z = t{a: true, b: true}, []bool{true, false}, t{1, true}",
 		"model/x_test.go": "package model\nvar u = t{true, false}"})
 }

@@ -65,19 +65,23 @@ var table = []row{
 	{pkg: "checkpoint", ours: "internal/vfs"},
 	{pkg: "hf", ours: "model layer device tokenizer internal/safetensors internal/vfs"},
 	{pkg: "pair", ours: "model layer tokenizer internal/safetensors"},
-	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device metrics tensor internal/flock internal/safetensors internal/vfs"},
+	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device metrics tensor internal/flock " +
+		"internal/safetensors internal/vfs"},
 	{pkg: "infer", ours: "model tokenizer"},
 	{pkg: "grammar"},
 	{pkg: "lab", ours: "model layer tensor"},
 	{pkg: "web"},
-	{pkg: "server", ours: "grammar infer internal/near internal/surrogate lab layer metrics model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
+	{pkg: "server",
+		ours:    "grammar infer internal/near internal/surrogate lab layer metrics model tokenizer tokenizer/chat",
+		foreign: "github.com/prometheus/client_golang"},
 	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
 	{pkg: "eval", ours: "infer model layer data tokenizer internal/vfs"},
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
 	{pkg: "eval/harness", ours: "eval eval/task data tokenizer/chat internal/near",
 		foreign: "github.com/goccy/go-yaml github.com/dlclark/regexp2/v2 golang.org/x/text"},
 	{pkg: "eval/report", ours: "eval eval/task layer metrics"},
-	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device tensor eval eval/task eval/report internal/flock internal/vfs"},
+	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device tensor eval eval/task " +
+		"eval/report internal/flock internal/vfs"},
 
 	{pkg: "results"},
 	{pkg: "examples/service", ours: "*"},
@@ -143,7 +147,8 @@ func wrongImports(all []*source) (out []string) {
 		}
 		r, ok := find(s.dir)
 		if !ok {
-			out = append(out, fmt.Sprintf("package %s is not in the table of internal/lint/imports_test.go: add it to the table", s.dir))
+			out = append(out, fmt.Sprintf(
+				"package %s is not in the table of internal/lint/imports_test.go: add it to the table", s.dir))
 			continue
 		}
 		for _, i := range s.imports() {

@@ -27,7 +27,9 @@ func readBeside(all []*source) (out []string) {
 			}
 			for _, x := range r.Results {
 				if name := addressed(x); read[name] {
-					out = append(out, fmt.Sprintf("%s: %s is returned beside a call with its address: call first, then return", s.at(r.Pos()), name))
+					out = append(out,
+						fmt.Sprintf("%s: %s is returned beside a call with its address: call first, then return",
+							s.at(r.Pos()), name))
 				}
 			}
 			return true

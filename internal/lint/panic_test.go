@@ -27,7 +27,9 @@ func panics(all []*source) (out []string) {
 				return true
 			}
 			if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "panic" && !explained[s.line(call.Pos())] {
-				out = append(out, fmt.Sprintf("%s: panic in %s, which reads input: return an error, or say in a comment why it cannot happen", s.at(call.Pos()), s.dir))
+				out = append(out, fmt.Sprintf(
+					"%s: panic in %s, which reads input: return an error, or say in a comment why it cannot happen",
+					s.at(call.Pos()), s.dir))
 			}
 			return true
 		})

@@ -60,7 +60,8 @@ func wideComments(all []*source) (out []string) {
 				text := lines[s.line(c.Pos())-1]
 				wide := utf8.RuneCountInString(strings.ReplaceAll(text, "\t", "    "))
 				if strings.HasPrefix(strings.TrimSpace(text), "// ") && wide > maxColumns {
-					out = append(out, fmt.Sprintf("%s: a comment of %d columns, at most %d", s.at(c.Pos()), wide, maxColumns))
+					out = append(out, fmt.Sprintf("%s: a comment of %d columns, at most %d", s.at(c.Pos()),
+						wide, maxColumns))
 				}
 			}
 		}

@@ -47,8 +47,12 @@ var faults = []struct {
 	{"NUL padding", raw("{}\x00", 0), "after its closing brace"},
 	{"tensor is a number", raw(`{"a":1}`, 0), `tensor "a": header has 1 where { belongs`},
 	{"tensor is null", raw(`{"a":null}`, 0), `tensor "a": header has`},
-	{"same tensor twice", raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" appears twice`},
-	{"same tensor twice, one escaped", raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" appears twice`},
+	{"same tensor twice",
+		raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},`+
+			`"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" appears twice`},
+	{"same tensor twice, one escaped",
+		raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},`+
+			`"\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" appears twice`},
 	{"same field twice", raw(`{"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0),
 		`"dtype" appears twice`},
 	{"unknown field", raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":1}}`, 0), `unknown key "x"`},
@@ -106,15 +110,19 @@ func TestFaults(t *testing.T) {
 
 func TestAccepted(t *testing.T) {
 	for name, file := range map[string][]byte{
-		"no tensors":           raw("{}", 0),
-		"padding":              raw("{}      ", 0),
-		"scalar":               raw(one("F32", "[]", "[0,4]"), 4),
-		"empty tensor":         raw(one("F32", "[3,0]", "[0,0]"), 0),
-		"empty metadata":       raw(`{"__metadata__":{}}`, 0),
-		"spaces inside":        raw(`{ "a" : {"shape" : [ 1 ] , "data_offsets" : [0, 1], "dtype" : "U8" } }`, 1),
-		"empty name":           raw(`{"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
-		"later tensor first":   raw(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 2),
-		"empty tensor between": raw(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"z":{"dtype":"U8","shape":[0],"data_offsets":[1,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 2),
+		"no tensors":     raw("{}", 0),
+		"padding":        raw("{}      ", 0),
+		"scalar":         raw(one("F32", "[]", "[0,4]"), 4),
+		"empty tensor":   raw(one("F32", "[3,0]", "[0,0]"), 0),
+		"empty metadata": raw(`{"__metadata__":{}}`, 0),
+		"spaces inside":  raw(`{ "a" : {"shape" : [ 1 ] , "data_offsets" : [0, 1], "dtype" : "U8" } }`, 1),
+		"empty name":     raw(`{"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
+		"later tensor first": raw(
+			`{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`,
+			2),
+		"empty tensor between": raw(
+			`{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"z":{"dtype":"U8","shape":[0],"data_offsets":[1,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`,
+			2),
 	} {
 		if _, err := Parse(file); err != nil {
 			t.Errorf("%s: %v", name, err)

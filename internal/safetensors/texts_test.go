@@ -203,8 +203,9 @@ func TestSizesUpToTheLargest(t *testing.T) {
 
 // Tensors without bytes may lie anywhere between others, in any order of names.
 func TestEmptyTensorsAnywhere(t *testing.T) {
-	text := `{"z":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},` +
-		`"y":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]},"x":{"dtype":"U8","shape":[0],"data_offsets":[3,3]}}`
+	text :=
+		`{"z":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},` +
+			`"y":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]},"x":{"dtype":"U8","shape":[0],"data_offsets":[3,3]}}`
 	f, err := Parse(raw(text, 3))
 	if err != nil {
 		t.Fatal(err)

@@ -332,11 +332,13 @@ func TestAttnRows(t *testing.T) {
 				for i := range rows {
 					rstd, mean := float64(n.Rstd[2*i]), 0.0
 					for c := range cols {
-						mean += float64(x[i*ld+c]) * float64(n.Weight[c]) * float64(y[i*ld+c]) * 0.7 * rstd / float64(cols)
+						mean += float64(x[i*ld+c]) * float64(n.Weight[c]) * float64(y[i*ld+c]) * 0.7 *
+							rstd / float64(cols)
 						dnorm[c] += float32(0.7 * rstd * float64(x[i*ld+c]) * float64(y[i*ld+c]))
 					}
 					for c := range cols {
-						do[i*ld+c] = float32(rstd * (0.7*float64(n.Weight[c])*float64(x[i*ld+c]) - float64(y[i*ld+c])*rstd*mean))
+						do[i*ld+c] = float32(rstd * (0.7*float64(n.Weight[c])*float64(x[i*ld+c]) -
+							float64(y[i*ld+c])*rstd*mean))
 					}
 				}
 				tile.NormBack(&n)

@@ -69,20 +69,31 @@ func TestAttacks(t *testing.T) {
 		{"repeat overflow", "{{ 'abcdefgh' * 2305843009213693952 }}", "more than 4194304 bytes"},
 		{"doubling", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
 			"bytes"},
-		{"doubling by plus", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "bytes"},
-		{"doubling by block", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}", "bytes"},
-		{"laughs", "{% set ns = namespace(x='ha') %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}", "bytes"},
-		{"laughs in dicts", "{% set ns = namespace(x='ha') %}{% for i in range(60) %}{% set ns.x = {'a': ns.x, 'b': ns.x} %}{% endfor %}{{ ns.x | tojson }}", "bytes"},
-		{"deep", "{% set ns = namespace(x='ha') %}{% for i in range(6000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}", "deeper"},
-		{"hoard", "{% set ns = namespace(l=[]) %}{% for i in range(60000) %}{% set ns.l = ns.l + ['a' * 100000] %}{% endfor %}", "bytes"},
+		{"doubling by plus",
+			"{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "bytes"},
+		{"doubling by block", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set y %}{{ ns.x }}{{ ns.x " +
+			"}}{% endset %}{% set ns.x = y %}{% endfor %}", "bytes"},
+		{"laughs", "{% set ns = namespace(x='ha') %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor " +
+			"%}{{ ns.x }}", "bytes"},
+		{"laughs in dicts", "{% set ns = namespace(x='ha') %}{% for i in range(60) %}{% set ns.x = {'a': ns.x, 'b': " +
+			"ns.x} %}{% endfor %}{{ ns.x | tojson }}", "bytes"},
+		{"deep",
+			"{% set ns = namespace(x='ha') %}{% for i in range(6000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+			"deeper"},
+		{"hoard", "{% set ns = namespace(l=[]) %}{% for i in range(60000) %}{% set ns.l = ns.l + ['a' * 100000] " +
+			"%}{% endfor %}", "bytes"},
 		{"cycle", "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "namespace"},
 		{"cycle in list", "{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns }}", "namespace"},
 		{"cycle in dict", "{% set ns = namespace() %}{% set ns.a = dict(b=ns) %}{{ ns }}", "namespace"},
 		{"macro", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "deeper than 32"},
-		{"macros", "{% macro f() %}{{ g() }}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "deeper than 32"},
+		{"macros",
+			"{% macro f() %}{{ g() }}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
+			"deeper than 32"},
 		{"macro tree", "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(30) }}",
 			"takes"},
-		{"print", "{% for i in range(60000) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}", "prints more than"},
+		{"print", "{% for i in range(60000) %}{{ " +
+			"'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}",
+			"prints more than"},
 		{"parentheses", "{{ " + many(50000, "(") + "1" + many(50000, ")") + " }}", "more than 2000 tokens"},
 		{"nots", "{{ " + many(50000, "not ") + "1 }}", "more than 2000 tokens"},
 		{"blocks", many(5000, "{% if true %}") + many(5000, "{% endif %}"), "inside each other"},
@@ -116,8 +127,10 @@ func TestAttacks(t *testing.T) {
 		{"append", "{% set l = [] %}{{ l.append(l) }}", "not safe"},
 		{"unknown filter", "{{ 1 | urlize(1000000000) }}", "urlize"},
 		{"lipsum", "{{ lipsum(1000000000) }}", "'lipsum' is undefined"},
-		{"call block", "{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{{ caller() }}{% endmacro %}{% call f() %}{% endcall %}", "deeper than 32"},
-		{"caller", "{% macro f() %}{{ caller() }}{{ caller() }}{% endmacro %}{% macro g() %}{% call f() %}{{ g() }}{% endcall %}{% endmacro %}{{ g() }}", "deeper than 32"},
+		{"call block", "{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{{ caller() }}{% endmacro %}{% call " +
+			"f() %}{% endcall %}", "deeper than 32"},
+		{"caller", "{% macro f() %}{{ caller() }}{{ caller() }}{% endmacro %}{% macro g() %}{% call f() %}{{ g() " +
+			"}}{% endcall %}{% endmacro %}{{ g() }}", "deeper than 32"},
 		{"loop in itself", "{% for i in [1] %}{% set ns = namespace() %}{% set ns.a = [loop, ns] %}{% endfor %}",
 			"namespace"},
 		{"unclosed", "{% if true %}", "endif"},
@@ -199,9 +212,12 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("{% macro f(x) %}{{ x }}{% endmacro %}{{ f([1, {'a': 2}]) | tojson }}")
 	f.Add("{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{{ ns.a[1:2] }}")
 	f.Add("{{ '%5.2f|%(a)s' % (1, none) }}{{ '{0[a]:>{1}}{x!r}'.format({'a': 1}, 9, x=()) }}{{ [1] * 2 < (3,) == 4 }}")
-	f.Add("{%- raw -%} a {%+ endraw -%}{#- b #}{% filter upper | trim %}{% with a, b = 1, 2 %}{{ loop.cycle(a) }}{% endwith %}{% endfilter %}")
-	f.Add("{% call(x) f(*[1], **{'y': 2}) %}{{ x }}{% endcall %}{% for a, (b, c) in [] if a else 1 %}{% break %}{% else %}{% endfor %}")
-	f.Add("{{ messages | groupby('role') | map(attribute='list.0') | batch(2, '') | sum(start=[]) | unique | sort(attribute='a,b') | truncate(3) }}")
+	f.Add("{%- raw -%} a {%+ endraw -%}{#- b #}{% filter upper | trim %}{% with a, b = 1, 2 %}{{ loop.cycle(a) }}{% " +
+		"endwith %}{% endfilter %}")
+	f.Add("{% call(x) f(*[1], **{'y': 2}) %}{{ x }}{% endcall %}{% for a, (b, c) in [] if a else 1 %}{% break %}{% " +
+		"else %}{% endfor %}")
+	f.Add("{{ messages | groupby('role') | map(attribute='list.0') | batch(2, '') | sum(start=[]) | unique | " +
+		"sort(attribute='a,b') | truncate(3) }}")
 	f.Fuzz(func(t *testing.T, source string) {
 		out, err := render(source, hello)
 		if err == nil && len(out) > maxValue {
@@ -225,9 +241,14 @@ func TestLoad(t *testing.T) {
 		"no config": {files: map[string]string{"chat_template.jinja": "A{{ bos_token }}"}, want: "A"},
 		"file": {files: map[string]string{"chat_template.jinja": "F{{ bos_token }}",
 			"tokenizer_config.json": `{"bos_token": "<s>", "chat_template": "C"}`}, want: "F<s>"},
-		"config":     {files: map[string]string{"tokenizer_config.json": `{"bos_token": {"content": "<b>", "special": true}, "chat_template": "C{{ bos_token }}"}`}, want: "C<b>"},
-		"list":       {files: map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`}, want: "D"},
-		"no default": {files: map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "rag", "template": "T"}]}`}, bad: "default"},
+		"config": {files: map[string]string{
+			"tokenizer_config.json": `{"bos_token": {"content": "<b>", "special": true}, "chat_template": "C{{ bos_token }}"}`},
+			want: "C<b>"},
+		"list": {files: map[string]string{
+			"tokenizer_config.json": `{"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`},
+			want: "D"},
+		"no default": {files: map[string]string{
+			"tokenizer_config.json": `{"chat_template": [{"name": "rag", "template": "T"}]}`}, bad: "default"},
 		"number": {files: map[string]string{"tokenizer_config.json": `{"chat_template": 7}`},
 			bad: "must be a string"},
 		"null":   {files: map[string]string{"tokenizer_config.json": `{"chat_template": null}`}},

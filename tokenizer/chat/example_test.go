@@ -7,7 +7,8 @@ import (
 )
 
 func ExampleParse() {
-	t, err := chat.Parse("{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
+	t, err := chat.Parse("{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}{% if "+
+		"add_generation_prompt %}<assistant>{% endif %}",
 		map[string]string{"eos_token": "|"})
 	if err != nil {
 		fmt.Println(err)

@@ -22,15 +22,17 @@ func TestHostile(t *testing.T) {
 		"join path": {"{{ ['a', 'a'] | join(attribute='0.' * 100 ~ '0') }}", "", "an attribute of 101 parts"},
 		"map of map": {"{{ 'a' | map(*(['map'] * 300000)) | list }}", "",
 			"calls macros or filters deeper than 32"},
-		"map in macros":   {"{% macro f() %}{{ 'a' | map('map', 'upper') | map('list') | list }}{% endmacro %}{% for i in range(40) %}{{ f() if i > 38 else '' }}{% endfor %}", "[['A']]", ""},
+		"map in macros": {"{% macro f() %}{{ 'a' | map('map', 'upper') | map('list') | list }}{% endmacro %}{% for i " +
+			"in range(40) %}{{ f() if i > 38 else '' }}{% endfor %}", "[['A']]", ""},
 		"separators":      {"{{ '{:,.2000000d}'.format(1) }}", "", "an integer with a precision"},
 		"wide separators": {"{{ '{:0800000,}'.format(1) | length }}", "800001", ""},
 		"markup is true":  {"{% set m = ('é' * 2000000) | safe %}{{ " + many("m and ", 990) + "1 }}", "1", ""},
-		"strip":           {"{{ ('a' * 100000).strip('é' * 100000 ~ 'a') }}|{{ ('a' * 100000) | trim('é' * 100000 ~ 'a') }}", "|", ""},
-		"flags":           {"{{ ('%' ~ ' ' * 4000000 ~ 'd') % 1 }}", "", "format"},
-		"characters":      {"{{ ('a' * 4000000) | sort | length }}", "", "makes a value of more than 4194304 bytes"},
-		"unpacked":        {"{% set a, b = 'a' * 4000000 %}", "", "makes a value of more than 4194304 bytes"},
-		"arguments":       {"{{ dict(*('a' * 4000000)) }}", "", "makes a value of more than 4194304 bytes"},
+		"strip": {
+			"{{ ('a' * 100000).strip('é' * 100000 ~ 'a') }}|{{ ('a' * 100000) | trim('é' * 100000 ~ 'a') }}", "|", ""},
+		"flags":      {"{{ ('%' ~ ' ' * 4000000 ~ 'd') % 1 }}", "", "format"},
+		"characters": {"{{ ('a' * 4000000) | sort | length }}", "", "makes a value of more than 4194304 bytes"},
+		"unpacked":   {"{% set a, b = 'a' * 4000000 %}", "", "makes a value of more than 4194304 bytes"},
+		"arguments":  {"{{ dict(*('a' * 4000000)) }}", "", "makes a value of more than 4194304 bytes"},
 		"split": {"{{ (',' * 4000000).split(',') | length }}", "",
 			"makes a value of more than 4194304 bytes"},
 		"split from right": {"{{ (',' * 4000000).rsplit(',', 1) | length }}", "",
@@ -46,8 +48,11 @@ func TestHostile(t *testing.T) {
 		"nested keys": {"{% set x = ('a' * 40000,) %}" + many("{% set x = (x,) %}", 90) +
 			"{{ {x: 1}[x] }}", "1", ""},
 		"least integer": {"{{ (-9223372036854775807 - 1) // -1 }}", "", "more than 63 bits"},
-		"least width":   {"{% set n = -9223372036854775807 - 1 %}{{ 'a' | center(n) }}{{ 'b'.zfill(n) }}{{ '-c'.zfill(n) }}{{ 'd'.ljust(n) }}{{ 'e'.rjust(n) }}", "ab-cde", ""},
-		"greatest cut":  {"{{ 'a b' | truncate(9223372036854775807) }}{{ 'a b' | truncate(3, leeway=9223372036854775807) }}", "a ba b", ""},
+		"least width": {"{% set n = -9223372036854775807 - 1 %}{{ 'a' | center(n) }}{{ 'b'.zfill(n) }}{{ " +
+			"'-c'.zfill(n) }}{{ 'd'.ljust(n) }}{{ 'e'.rjust(n) }}", "ab-cde", ""},
+		"greatest cut": {
+			"{{ 'a b' | truncate(9223372036854775807) }}{{ 'a b' | truncate(3, leeway=9223372036854775807) }}",
+			"a ba b", ""},
 		"texts as JSON": {"{{ ([''] * 100000) | tojson | length }}", "400000", ""},
 		"its remainder": {"{{ (-9223372036854775807 - 1) % -1 }}", "0", ""},
 	} {

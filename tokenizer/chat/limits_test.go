@@ -84,12 +84,14 @@ func TestBudget(t *testing.T) {
 		n    int
 		want string
 	}{
-		"fits":                        {budget{steps: 1, work: 5, end: far}, 5, ""},
-		"steps":                       {budget{steps: 0, work: 5, end: far}, 0, "takes more than 131072 steps"},
-		"work":                        {budget{steps: 5, work: 4, end: far}, 5, "makes more than 268435456 bytes"},
-		"value":                       {budget{steps: 5, work: maxWork, end: far}, maxValue + 1, "makes a value of more than 4194304 bytes"},
-		"largest value":               {budget{steps: 5, work: maxWork, end: far}, maxValue, ""},
-		"time":                        {budget{steps: 65, work: 5}, 0, "takes longer than 2s"},
+		"fits":  {budget{steps: 1, work: 5, end: far}, 5, ""},
+		"steps": {budget{steps: 0, work: 5, end: far}, 0, "takes more than 131072 steps"},
+		"work":  {budget{steps: 5, work: 4, end: far}, 5, "makes more than 268435456 bytes"},
+		"value": {budget{steps: 5, work: maxWork, end: far}, maxValue + 1, "makes a value of more than 4194304 bytes"},
+		"largest value": {budget{steps: 5, work: maxWork, end: far},
+			maxValue, ""},
+		"time": {budget{steps: 65, work: 5}, 0, "takes longer than 2s"},
+
 		"time is looked at sometimes": {budget{steps: 64, work: 5}, 0, ""},
 		"and before much work": {budget{steps: 64, work: maxWork}, 1 << 16, "takes longer than " +
 			maxTime.String()},
@@ -177,8 +179,10 @@ func TestTimeOfReading(t *testing.T) {
 		"tags":   {many(`{{\'}}`), "", "'"},
 		"raw":    {many("{% raw %}"), "", "endraw"},
 		"keys":   {"{% set x = (1, 2) * 100000 %}{{ {x: 1} | length }}", "1", ""},
-		"side":   {"{% set n = namespace(k=0) %}{% macro f() %}{% set n.k = n.k + 1 %}{% endmacro %}{{ f().a is defined }}{{ n.k }}", "False1", ""},
-		"none":   {"{{ {'a': none}.a is defined }}{{ {1: none}[1] is defined }}{{ [none][-1] is defined }}{{ [none][1] is defined }}", "TrueTrueTrueFalse", ""},
+		"side": {"{% set n = namespace(k=0) %}{% macro f() %}{% set n.k = n.k + 1 %}{% endmacro %}{{ f().a is " +
+			"defined }}{{ n.k }}", "False1", ""},
+		"none": {"{{ {'a': none}.a is defined }}{{ {1: none}[1] is defined }}{{ [none][-1] is defined }}{{ [none][1] " +
+			"is defined }}", "TrueTrueTrueFalse", ""},
 		"undefined": {"{{ none['a'] is defined }}{{ 'ab'[1] is defined }}{{ 'ab'[2] is defined }}",
 			"FalseTrueFalse", ""},
 	} {

@@ -51,7 +51,8 @@ func TestLoadTokens(t *testing.T) {
 	if _, err := Load(read(nil)); err == nil || err.Error() != "chat_template.jinja is empty" {
 		t.Error(err)
 	}
-	files = map[string]string{"tokenizer_config.json": `{"bos_token":null,"eos_token":7,"pad_token":"","chat_template":"[{{ bos_token }}{{ eos_token }}{{ pad_token }}]"}`}
+	files = map[string]string{
+		"tokenizer_config.json": `{"bos_token":null,"eos_token":7,"pad_token":"","chat_template":"[{{ bos_token }}{{ eos_token }}{{ pad_token }}]"}`}
 	if tpl, err = Load(read(nil)); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,8 @@ func TestCountsARM(t *testing.T) {
 	if err != nil {
 		t.Skip("no aarch64-linux-gnu-objdump here (Debian: binutils-aarch64-linux-gnu)")
 	}
-	counts := "| kernel | instruction | multiply-adds per iteration | instructions | on vector pipes | loads of 16 bytes | instructions per multiply-add instruction |\n|---|---|---|---|---|---|---|\n"
+	counts := "| kernel | instruction | multiply-adds per iteration | instructions | on vector pipes | loads of 16 " +
+		"bytes | instructions per multiply-add instruction |\n|---|---|---|---|---|---|---|\n"
 	shares := "| kernel | instruction |"
 	for _, c := range cores {
 		shares += " " + c.name + " |"
