@@ -50,8 +50,8 @@ struct Halves {
 };
 
 template <typename P>
-__device__ __forceinline__ void step(P params, float* m, float* v, const float* g, const float* rate, const float* gradSq, i64 n, Factors f,
-                                     int round, int vec) {
+__device__ __forceinline__ void step(P params, float* m, float* v, const float* g, const float* rate,
+                                     const float* gradSq, i64 n, Factors f, int round, int vec) {
   float sq = gradSq[0];
   if (!(fabsf(sq) < __uint_as_float(0x7f800000u))) return;
   float clip = f.maxNorm > 0.f ? fminf(1.f, f.maxNorm / sqrtf(sq)) : 1.f;
@@ -76,12 +76,13 @@ __device__ __forceinline__ void step(P params, float* m, float* v, const float* 
   }
 }
 
-#define ADAMW(name, W, MASTER, P)                                                                                                            \
-  extern "C" __global__ void __launch_bounds__(256) name(W* w, MASTER* master, float* m, float* v, const float* g, const float* rate,        \
-                                                         const float* gradSq, i64 n, float beta1, float rest1, float beta2, float rest2,     \
-                                                         float eps, float decay, float maxNorm, int round, int vec) {                        \
-    Factors f = {beta1, rest1, beta2, rest2, eps, decay, maxNorm};                                                                           \
-    step(P{w, master}, m, v, g, rate, gradSq, n, f, round, vec);                                                                             \
+#define ADAMW(name, W, MASTER, P)                                                                               \
+  extern "C" __global__ void __launch_bounds__(256)                                                             \
+  name(W* w, MASTER* master, float* m, float* v, const float* g, const float* rate, const float* gradSq, i64 n, \
+       float beta1, float rest1, float beta2, float rest2, float eps, float decay, float maxNorm,               \
+       int round, int vec) {                                                                                    \
+    Factors f = {beta1, rest1, beta2, rest2, eps, decay, maxNorm};                                              \
+    step(P{w, master}, m, v, g, rate, gradSq, n, f, round, vec);                                                \
   }
 ADAMW(adamw_bf16, bf16, float, Whole<bf16>)
 ADAMW(adamw_f32, float, float, Whole<float>)

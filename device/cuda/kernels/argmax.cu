@@ -15,12 +15,14 @@ __device__ __forceinline__ int warpMin(int x) {
   return x;
 }
 
-extern "C" __global__ void __launch_bounds__(256) argmax(int* ids, float* tops, const float* x, i64 ld, int cols, int per, int vec) {
+extern "C" __global__ void __launch_bounds__(256)
+argmax(int* ids, float* tops, const float* x, i64 ld, int cols, int per, int vec) {
   __shared__ float room[32];
   __shared__ int least[32];
   beginNext();
   const float* row = x + blockIdx.y * ld;
-  const int from = blockIdx.x * per, to = min(cols, from + per), lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  const int from = blockIdx.x * per, to = min(cols, from + per), lane = threadIdx.x & 31, warp = threadIdx.x >> 5,
+      warps = blockDim.x >> 5;
   float top = LOWEST;
   int at = NONE;
   bool bad = false;
@@ -47,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(256) argmax(int* ids, float* tops, 
 }
 
 // One warp per row.
-extern "C" __global__ void __launch_bounds__(32) argmax_finish(int* ids, const int* part, const float* tops, int parts) {
+extern "C" __global__ void __launch_bounds__(32)
+argmax_finish(int* ids, const int* part, const float* tops, int parts) {
   beginNext();
   const i64 first = (i64)blockIdx.x * parts;
   float most = LOWEST;

@@ -21,7 +21,8 @@ struct Prepare {
 };
 
 constexpr int PER_BLOCK = 128; // rows per block, each of one head
-// Rows that a group has in flight. With two maps and the norm two take 104 registers; one leaves room for twice the blocks.
+// Rows that a group has in flight. With two maps and the norm two take 104 registers; one leaves room for twice the
+// blocks.
 constexpr int ROWS = MAPS == 2 && NORM ? 1 : 2;
 #define LOG2E 1.4426950408889634f
 
@@ -71,7 +72,8 @@ struct Inputs {
     lam = 0.f;
     if (MAPS == 2 && r.live) lam = p.each ? p.lam[n * p.ldlam + r.h] : p.lam[0];
 #pragma unroll
-    for (int i = 0; i < MAPS; i++) lse[i] = r.live ? p.lse[n * p.ldlse + MAPS * r.h + i] * LOG2E : __uint_as_float(0x7f800000u);
+    for (int i = 0; i < MAPS; i++)
+      lse[i] = r.live ? p.lse[n * p.ldlse + MAPS * r.h + i] * LOG2E : __uint_as_float(0x7f800000u);
 #pragma unroll
     for (int i = 0; i < WIDE; i++) {
       const int c = 8 * (lane + p.lanes * i), left = r.live ? p.DV - c : 0;
@@ -84,7 +86,8 @@ struct Inputs {
 };
 
 // The row's statistics in the order of the main kernels, and dλ.
-__device__ __forceinline__ void storeStats(const Prepare& p, const Row& r, const Inputs& in, float d1, float d2, float fine) {
+__device__ __forceinline__ void storeStats(const Prepare& p, const Row& r, const Inputs& in, float d1, float d2,
+                                           float fine) {
   constexpr int floats = MAPS == 2 ? 8 : 2;
   float* s = p.stats + (i64)(r.b * p.H + r.h) * p.pad * floats;
   if (p.columns) { // each kind of a tile's rows together
@@ -105,7 +108,8 @@ __device__ __forceinline__ void storeStats(const Prepare& p, const Row& r, const
 // The norm's part: in.dout, dOut before, becomes dO, rounded as the products will see it. dw accumulates the weight's
 // gradient of the lane's columns, without the gain; w holds gain·weight. Returns the sum over the row of dO·Out2 before
 // that rounding.
-__device__ __forceinline__ float throughNorm(const Prepare& p, Inputs& in, const float (&w)[WIDE][8], float (&dw)[WIDE][8]) {
+__device__ __forceinline__ float throughNorm(const Prepare& p, Inputs& in, const float (&w)[WIDE][8],
+                                             float (&dw)[WIDE][8]) {
   float mean = 0.f, fine = 0.f;
 #pragma unroll
   for (int i = 0; i < WIDE; i++)
@@ -131,7 +135,8 @@ __device__ __forceinline__ float throughNorm(const Prepare& p, Inputs& in, const
   return fine;
 }
 
-__device__ __forceinline__ void prepareRow(const Prepare& p, const Row& r, Inputs& in, int lane, const float (&w)[WIDE][8], float (&dw)[WIDE][8]) {
+__device__ __forceinline__ void prepareRow(const Prepare& p, const Row& r, Inputs& in, int lane,
+                                           const float (&w)[WIDE][8], float (&dw)[WIDE][8]) {
   float d1 = 0.f, d2 = 0.f, fine = 0.f;
   if (NORM) {
     fine = throughNorm(p, in, w, dw);
@@ -155,7 +160,8 @@ __device__ __forceinline__ void prepareRow(const Prepare& p, const Row& r, Input
 }
 
 // The block's part of the weight's gradient.
-__device__ __forceinline__ void storePart(const Prepare& p, const float (&dw)[WIDE][8], int group, int groups, int lane) {
+__device__ __forceinline__ void storePart(const Prepare& p, const float (&dw)[WIDE][8], int group,
+                                          int groups, int lane) {
   __shared__ float sums[2048 * WIDE];
   const int width = 8 * p.lanes * WIDE;
 #pragma unroll
@@ -196,14 +202,16 @@ __device__ __forceinline__ void prepare(const Prepare& p) {
 }
 
 extern "C" __global__ void __launch_bounds__(256, ROWS == 1 ? 4 : 1)
-attention_prepare(const bf16* dout, const bf16* raw, const bf16* out2, const bf16* weight, const float* lse, const float* rstd, const float* lam,
-                  bf16* grad, float* stats, float* dlam, float* part,
-                  i64 lddout, i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam, i64 ldgrad, i64 lddlam,
-                  int B, int T, int pad, int H, int DV, int each, int vec, int lanes, int columns, float gain) {
-  prepare({dout, raw, out2, weight, lse, rstd, lam, grad, stats, dlam, part, lddout, ldraw, ldo2, ldlse, ldrstd, ldlam, ldgrad, lddlam,
-           B, T, pad, H, DV, each, vec, lanes, columns, gain});
+attention_prepare(const bf16* dout, const bf16* raw, const bf16* out2, const bf16* weight, const float* lse,
+                  const float* rstd, const float* lam, bf16* grad, float* stats, float* dlam, float* part, i64 lddout,
+                  i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam, i64 ldgrad, i64 lddlam, int B, int T, int pad,
+                  int H, int DV, int each, int vec, int lanes, int columns, float gain) {
+  prepare({dout, raw, out2, weight, lse, rstd, lam, grad, stats, dlam, part, lddout, ldraw, ldo2, ldlse, ldrstd, ldlam,
+           ldgrad, lddlam, B, T, pad, H, DV, each, vec, lanes, columns, gain});
 }
 
 #include "columns.cuh"
 
-extern "C" __global__ void __launch_bounds__(1024) attention_norm(float* dnorm, const float* part, int rows, int DV) { addColumns(dnorm, part, rows, DV); }
+extern "C" __global__ void __launch_bounds__(1024) attention_norm(float* dnorm, const float* part, int rows, int DV) {
+  addColumns(dnorm, part, rows, DV);
+}

@@ -1,24 +1,26 @@
-// Causal attention backward on tensor cores, one map (MAPS 1) or the difference of two (MAPS 2). With dO the gradient of raw
-// and Δ_i from attention_prepare.cu:
+// Causal attention backward on tensor cores, one map (MAPS 1) or the difference of two (MAPS 2). With dO the gradient
+// of raw and Δ_i from attention_prepare.cu:
 //
 //   P_i = exp(Scale·Q_i·K_iᵀ − LSE_i),  dP = dO·Vᵀ,  W = P_1 − λ·P_2,  dV = Wᵀ·dO
 //   dS_1 = P_1∘(dP − Δ_1),  dS_2 = −λ·P_2∘(dP − Δ_2),  dK_i = Scale·dS_iᵀ·Q_i,  dQ_i = Scale·dS_i·K_i
 //
-// Built with -DKEYS -DHEAD -DVALUE for one shape and -DBM -DBN -DWARPS -DBLOCKS (of an SM) -DOWN for its tiles. A block owns BN keys
-// of one group and walks over the query tiles that see them, head by head: K, V and the sums of dK, dV stay on the SM, Q, dO and the rows' statistics come double-buffered by
-// cp.async. Two ways to share a tile's work among warps: OWN 1 gives each its keys, OWN 0 shares S (see the files of that name).
-// dP and dV are formed once for both maps: MAPS·3·D + 2·DV multiply-adds per cell, 10·D for V1 and 5·D for plain.
+// Built with -DKEYS -DHEAD -DVALUE for one shape and -DBM -DBN -DWARPS -DBLOCKS (of an SM) -DOWN for its tiles. A block
+// owns BN keys of one group and walks over the query tiles that see them, head by head: K, V and the sums of dK, dV
+// stay on the SM, Q, dO and the rows' statistics come double-buffered by cp.async. Two ways to share a tile's work
+// among warps: OWN 1 gives each its keys, OWN 0 shares S (see the files of that name). dP and dV are formed once for
+// both maps: MAPS·3·D + 2·DV multiply-adds per cell, 10·D for V1 and 5·D for plain.
 //
-// dQ is a sum over key tiles, and its order is fixed: a query tile's sum lies in fp32 memory as fragments, one part for each warp of
-// a block, with a counter of the key tiles added to it. The key tile on the diagonal stores, the one before it waits for
-// the counter and adds, and so on down to the first. The counter is asked for at the start of a turn, when its answer is not
-// yet needed, and one thread announces the adds of all warps. Blocks take their tile from a
-// ticket, highest tile first, so a block that is waited for is running or done; each starts on its own diagonal, one step
-// after its predecessor, and seldom waits. Traffic: BM·D·MAPS·4 bytes of vector adds per BM × BN tile, in L2. The other
-// deterministic way, a second kernel over query tiles, costs S and dP again: 14·D instead of 10·D, and 8.4k cycles of
-// shared memory instead of 5.9k per 64 × 64 tile (D = 128, DV = 256); there the bound is those 5.9k cycles against 4.1k of
-// mma, about 430 TFLOP/s on an H200.
-// Registers: dK, dV take BN·(KEYS·D + DV)/THREADS ≤ 128 of 255; S, P, dP ≤ 64 more. Eight warps on an SM, in one block or two.
+// dQ is a sum over key tiles, and its order is fixed: a query tile's sum lies in fp32 memory as fragments, one part for
+// each warp of a block, with a counter of the key tiles added to it. The key tile on the diagonal stores, the one
+// before it waits for the counter and adds, and so on down to the first. The counter is asked for at the start of a
+// turn, when its answer is not yet needed, and one thread announces the adds of all warps. Blocks take their tile from
+// a ticket, highest tile first, so a block that is waited for is running or done; each starts on its own diagonal, one
+// step after its predecessor, and seldom waits. Traffic: BM·D·MAPS·4 bytes of vector adds per BM × BN tile, in L2. The
+// other deterministic way, a second kernel over query tiles, costs S and dP again: 14·D instead of 10·D, and 8.4k
+// cycles of shared memory instead of 5.9k per 64 × 64 tile (D = 128, DV = 256); there the bound is those 5.9k cycles
+// against 4.1k of mma, about 430 TFLOP/s on an H200.
+// Registers: dK, dV take BN·(KEYS·D + DV)/THREADS ≤ 128 of 255; S, P, dP ≤ 64 more. Eight warps on an SM, in one block
+// or two.
 #include "attn_tile.cuh"
 
 constexpr int D = HEAD, DV = VALUE, THREADS = 32 * WARPS;
@@ -86,7 +88,8 @@ __device__ __forceinline__ void loadStage(u32 at, const Backward& p, const Walk&
   const int rows = p.T - w.m * BM, tiles = (p.T + BM - 1) / BM;
   const i64 n = w.n0 + w.m * BM;
 #pragma unroll
-  for (int i = 0; i < MAPS; i++) tileLoad<BM, D, THREADS>(at + i * BYTES_Q, p.q + n * p.ldq + ((i64)w.h * MAPS + i) * D, p.ldq, rows, tid);
+  for (int i = 0; i < MAPS; i++)
+    tileLoad<BM, D, THREADS>(at + i * BYTES_Q, p.q + n * p.ldq + ((i64)w.h * MAPS + i) * D, p.ldq, rows, tid);
   tileLoad<BM, DV, THREADS>(at + MAPS * BYTES_Q, p.o + n * p.ldo + (i64)w.h * DV, p.ldo, rows, tid);
   const float* stats = p.stats + ((i64)(w.b * p.H + w.h) * tiles + w.m) * (BM * STATS);
   if (tid < BM * STATS / 4) cpAsync16(at + MAPS * BYTES_Q + BYTES_O + tid * 16, stats + tid * 4);
@@ -99,7 +102,9 @@ __device__ __forceinline__ void loadStage(u32 at, const Backward& p, const Walk&
 #endif
 
 // Stores the sums of M × N fragments as rows of the tile's keys.
-template <int M, int N, int MW, int NW> __device__ __forceinline__ void storeSums(const float (&acc)[M][2 * N][4], bf16* to, i64 ld, int rows, float f, int warp, int lane) {
+template <int M, int N, int MW, int NW>
+__device__ __forceinline__ void storeSums(const float (&acc)[M][2 * N][4], bf16* to, i64 ld, int rows, float f,
+                                          int warp, int lane) {
 #pragma unroll
   for (int mt = 0; mt < M; mt++)
 #pragma unroll
@@ -114,12 +119,14 @@ template <int M, int N, int MW, int NW> __device__ __forceinline__ void storeSum
 
 // Adds the tile's share to its query tile's dQ, after the key tiles beyond this one; seen is their counter as read
 // before.
-__device__ __forceinline__ void addQueries(const Backward& p, const Walk& w, u32 base, const int* count, int seen, i64 tile, int warp, int lane) {
+__device__ __forceinline__ void addQueries(const Backward& p, const Walk& w, u32 base, const int* count, int seen,
+                                           i64 tile, int warp, int lane) {
   const int before = (min(w.m * BM + BM, p.T) - 1) / BN - w.n; // key tiles that must be added before
   const int map = warp / QW, place = warp % QW;
   float acc[QM][2 * QN][4];
   clear(acc);
-  product<QM, QN, BN / 16>(acc, gradSide(base, map, place / QNW, lane), rightSide<D, true, QNW>(base + (KEYS == 2 ? map : 0) * BYTES_K, place % QNW, lane));
+  product<QM, QN, BN / 16>(acc, gradSide(base, map, place / QNW, lane),
+                           rightSide<D, true, QNW>(base + (KEYS == 2 ? map : 0) * BYTES_K, place % QNW, lane));
   if (before > __shfl_sync(0xffffffffu, seen, 0)) { // uniform across the warp
     if (lane == 0)
       while (loadAcquire(count) < before) {}
@@ -145,7 +152,8 @@ __device__ __forceinline__ void backward(const Backward& p) {
   const int rows = p.T - w.n * BN;
   const i64 key = w.n0 + w.n * BN;
 #pragma unroll
-  for (int i = 0; i < KEYS; i++) tileLoad<BN, D, THREADS>(base + i * BYTES_K, p.k + key * p.ldk + ((i64)w.group * KEYS + i) * D, p.ldk, rows, tid);
+  for (int i = 0; i < KEYS; i++)
+    tileLoad<BN, D, THREADS>(base + i * BYTES_K, p.k + key * p.ldk + ((i64)w.group * KEYS + i) * D, p.ldk, rows, tid);
   tileLoad<BN, DV, THREADS>(base + AT_V, p.v + key * p.ldv + (i64)w.group * DV, p.ldv, rows, tid);
   loadStage(base + AT_STAGE, p, w, tid);
   cpCommit();
@@ -174,7 +182,8 @@ __device__ __forceinline__ void backward(const Backward& p) {
   }
   __syncthreads();
   if (tid == 0) addRelease(count, 1);
-  storeSums<KM, KN, KMW, KNW>(sums.dk, p.dk + key * p.lddk + ((i64)w.group * KEYS + warp / KW) * D, p.lddk, rows, p.scale, warp % KW, lane);
+  storeSums<KM, KN, KMW, KNW>(sums.dk, p.dk + key * p.lddk + ((i64)w.group * KEYS + warp / KW) * D, p.lddk, rows,
+                              p.scale, warp % KW, lane);
   storeSums<VM, VN, VMW, VNW>(sums.dv, p.dv + key * p.lddv + (i64)w.group * DV, p.lddv, rows, 1.f, warp, lane);
 }
 
@@ -187,7 +196,8 @@ KERNEL(const bf16* q, const bf16* k, const bf16* v, const bf16* o, const int* st
 
 // dQ from fragments to rows: block (query tile, head, sequence), in the layout of addQueries. (Doing this in the last
 // key tile instead saves a pass over memory, but cost the main kernel more through its registers: 4 to 6 %.)
-extern "C" __global__ void __launch_bounds__(THREADS) KERNEL_QUERIES(const float* sums, bf16* dq, i64 lddq, int T, int H, float scale) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+KERNEL_QUERIES(const float* sums, bf16* dq, i64 lddq, int T, int H, float scale) {
   const int m = blockIdx.x, h = blockIdx.y, b = blockIdx.z, warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const i64 tile = (i64)(b * H + h) * gridDim.x + m;
   const float* from = sums + (tile * WARPS + warp) * PART + lane * 4;
@@ -198,5 +208,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL_QUERIES(const float
     float* to = acc[x / (2 * QN)][x % (2 * QN)];
     to[0] = a.x, to[1] = a.y, to[2] = a.z, to[3] = a.w;
   }
-  storeSums<QM, QN, QMW, QNW>(acc, dq + ((i64)b * T + m * BM) * lddq + ((i64)h * MAPS + warp / QW) * D, lddq, T - m * BM, scale, warp % QW, lane);
+  storeSums<QM, QN, QMW, QNW>(acc, dq + ((i64)b * T + m * BM) * lddq + ((i64)h * MAPS + warp / QW) * D, lddq,
+                              T - m * BM, scale, warp % QW, lane);
 }

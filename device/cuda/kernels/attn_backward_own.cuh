@@ -63,14 +63,16 @@ __device__ __forceinline__ void pack(Packed& p, const Scores& s) {
 #pragma unroll
     for (int j = 0; j < 2 * CN; j++)
 #pragma unroll
-      for (int half = 0; half < 2; half++) p[mt][j >> 1][2 * (j & 1) + half] = packBf16(s[mt][j][2 * half], s[mt][j][2 * half + 1]);
+      for (int half = 0; half < 2; half++)
+        p[mt][j >> 1][2 * (j & 1) + half] = packBf16(s[mt][j][2 * half], s[mt][j][2 * half + 1]);
 }
 
 // dS = P∘(dP − Δ), packed in place of P, and to shared memory as rows of keys; out is the lane's first address there.
 __device__ __forceinline__ void gradScores(Packed& p, const Scores& dp, const Cell& at, u32 delta, u32 out) {
 #pragma unroll
   for (int j = 0; j < 2 * CN; j++) {
-    const float d0 = ldShared(delta + at.query(j, 0) * (STATS * 4)), d1 = ldShared(delta + at.query(j, 1) * (STATS * 4));
+    const float d0 = ldShared(delta + at.query(j, 0) * (STATS * 4)),
+        d1 = ldShared(delta + at.query(j, 1) * (STATS * 4));
 #pragma unroll
     for (int mt = 0; mt < KM; mt++)
 #pragma unroll
@@ -83,7 +85,8 @@ __device__ __forceinline__ void gradScores(Packed& p, const Scores& dp, const Ce
 }
 
 // One chunk of QC queries, starting at query c.
-__device__ __forceinline__ void formChunk(const Backward& p, const Walk& w, u32 base, u32 stage, Sums& sums, int c, bool mask, int warp, int lane) {
+__device__ __forceinline__ void formChunk(const Backward& p, const Walk& w, u32 base, u32 stage, Sums& sums, int c,
+                                          bool mask, int warp, int lane) {
   const Cell at = {16 * warp + (lane >> 2), c + 2 * (lane & 3)};
   const u32 stats = stage + BYTES_Q + BYTES_O, o = stage + BYTES_Q + c * (2 * DV), q = stage + c * (2 * D);
   const u32 out = fresh(tileAt<BM>(base + AT_P, at.key0, c / 8) + 4 * (lane & 3));
@@ -102,9 +105,11 @@ __device__ __forceinline__ void formChunk(const Backward& p, const Walk& w, u32 
 }
 
 // The work that does not depend on other warps: everything except dQ.
-__device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 base, u32 stage, Sums& sums, int warp, int lane) {
+__device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 base, u32 stage, Sums& sums,
+                                          int warp, int lane) {
   static_assert(MAPS == 1 && KEYS == 1, "registers do not suffice for two maps");
-  const bool mask = w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.T) - 1]);
+  const bool mask = w.n * BN + BN - 1 > w.m * BM ||
+      (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.T) - 1]);
 #pragma unroll 1
   for (int c = 0; c < BM; c += QC) formChunk(p, w, base, stage, sums, c, mask, warp, lane);
 }
@@ -112,4 +117,6 @@ __device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 
 __device__ __forceinline__ void addKeys(u32, u32, Sums&, int, int) {}
 
 // dS as the left operand of dQ.
-__device__ __forceinline__ Side<BM, true, QMW> gradSide(u32 base, int, int piece, int lane) { return leftSide<BM, true, QMW>(base + AT_P, piece, lane); }
+__device__ __forceinline__ Side<BM, true, QMW> gradSide(u32 base, int, int piece, int lane) {
+  return leftSide<BM, true, QMW>(base + AT_P, piece, lane);
+}

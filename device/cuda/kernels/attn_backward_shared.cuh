@@ -87,7 +87,8 @@ __device__ __forceinline__ void storeTile(u32 at, const Packed& p) {
 
 // Packs λP2, with P2 in s, into lp, and writes W = P1 − λP2 to shared memory. P1 is not rounded before that, because W
 // is small where the maps agree.
-__device__ __forceinline__ void subtract(Packed& lp, const Piece& s, const Piece& p1, const Cell& at, u32 stats, u32 out, int j0) {
+__device__ __forceinline__ void subtract(Packed& lp, const Piece& s, const Piece& p1, const Cell& at, u32 stats,
+                                         u32 out, int j0) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
@@ -103,7 +104,8 @@ __device__ __forceinline__ void subtract(Packed& lp, const Piece& s, const Piece
 }
 
 // dS = ±P∘(dP − Δ), to shared memory. delta points to Δ of row 0.
-__device__ __forceinline__ void gradScores(const Packed& p, const Scores& dp, const Cell& at, u32 delta, float sign, u32 out) {
+__device__ __forceinline__ void gradScores(const Packed& p, const Scores& dp, const Cell& at, u32 delta,
+                                           float sign, u32 out) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
@@ -111,24 +113,27 @@ __device__ __forceinline__ void gradScores(const Packed& p, const Scores& dp, co
       const float d = ldShared(delta + at.row(mt, half) * (STATS * 4));
 #pragma unroll
       for (int j = 0; j < 2 * SN; j++)
-        storePair(out, mt, half, j, packBf16(sign * lowBf16(p[mt][j][half]) * (dp[mt][j][2 * half] - d), sign * highBf16(p[mt][j][half]) * (dp[mt][j][2 * half + 1] - d)));
+        storePair(out, mt, half, j, packBf16(sign * lowBf16(p[mt][j][half]) * (dp[mt][j][2 * half] - d),
+                                             sign * highBf16(p[mt][j][half]) * (dp[mt][j][2 * half + 1] - d)));
     }
 }
 
 // P_1, packed, and with two maps λ·P_2 and W, of the columns starting at the warp's j0-th.
-__device__ __forceinline__ void formMaps(Packed& p1, Packed& p2, const Backward& p, const Walk& w, u32 base, u32 stage, const Cell& at, u32 out, bool mask,
-                                         int j0, int sm, int sn, int lane) {
+__device__ __forceinline__ void formMaps(Packed& p1, Packed& p2, const Backward& p, const Walk& w, u32 base, u32 stage,
+                                         const Cell& at, u32 out, bool mask, int j0, int sm, int sn, int lane) {
   const u32 stats = stage + MAPS * BYTES_Q + BYTES_O;
   const float c = p.scale * LOG2E;
   Piece s, t;
   clear(s);
-  product<SM, PN, D / 16>(s, leftSide<D, false, SMW>(stage, sm, lane), From<Side<D, false, SNW>>{rightSide<D, false, SNW>(base, sn, lane), j0 / 2});
+  product<SM, PN, D / 16>(s, leftSide<D, false, SMW>(stage, sm, lane),
+                          From<Side<D, false, SNW>>{rightSide<D, false, SNW>(base, sn, lane), j0 / 2});
   if (mask) maskScores(s, p, w, at, j0);
   exponentials(s, at, stats, c);
   if (MAPS == 2) {
     clear(t);
-    product<SM, PN, D / 16>(t, leftSide<D, false, SMW>(stage + BYTES_Q, sm, lane),
-                            From<Side<D, false, SNW>>{rightSide<D, false, SNW>(base + (KEYS - 1) * BYTES_K, sn, lane), j0 / 2});
+    product<SM, PN, D / 16>(
+        t, leftSide<D, false, SMW>(stage + BYTES_Q, sm, lane),
+        From<Side<D, false, SNW>>{rightSide<D, false, SNW>(base + (KEYS - 1) * BYTES_K, sn, lane), j0 / 2});
     if (mask) maskScores(t, p, w, at, j0);
     exponentials(t, at, stats + 4, c);
     subtract(p2, t, s, at, stats, out, j0);
@@ -137,25 +142,30 @@ __device__ __forceinline__ void formMaps(Packed& p1, Packed& p2, const Backward&
 }
 
 // The work that does not depend on other warps: W and dS of the current tile, into shared memory.
-__device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 base, u32 stage, Sums&, int warp, int lane) {
+__device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 base, u32 stage, Sums&,
+                                          int warp, int lane) {
   const int sm = warp / SNW, sn = warp % SNW;
   const Cell at = {16 * sm + (lane >> 2), 16 * sn + 2 * (lane & 3)};
-  const u32 stats = stage + MAPS * BYTES_Q + BYTES_O, out = fresh(tileAt<BN>(base + AT_P, at.row0, 2 * sn) + 4 * (lane & 3));
-  const bool mask = w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.T) - 1]);
+  const u32 stats = stage + MAPS * BYTES_Q + BYTES_O,
+      out = fresh(tileAt<BN>(base + AT_P, at.row0, 2 * sn) + 4 * (lane & 3));
+  const bool mask = w.n * BN + BN - 1 > w.m * BM ||
+      (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.T) - 1]);
   Packed p1, p2;
 #pragma unroll
   for (int j0 = 0; j0 < 2 * SN; j0 += 2 * PN) formMaps(p1, p2, p, w, base, stage, at, out, mask, j0, sm, sn, lane);
   if (MAPS == 1) storeTile(out, p1);
   Scores s;
   clear(s);
-  product<SM, SN, DV / 16>(s, leftSide<DV, false, SMW>(stage + MAPS * BYTES_Q, sm, lane), rightSide<DV, false, SNW>(base + AT_V, sn, lane));
+  product<SM, SN, DV / 16>(s, leftSide<DV, false, SMW>(stage + MAPS * BYTES_Q, sm, lane),
+                           rightSide<DV, false, SNW>(base + AT_V, sn, lane));
   gradScores(p1, s, at, stats + 4 * MAPS, 1.f, out + BYTES_P);
   if (MAPS == 2) gradScores(p2, s, at, stats + 12, -1.f, out + 2 * BYTES_P);
 }
 
 // The work that needs all warps' W and dS.
 __device__ __forceinline__ void addKeys(u32 base, u32 stage, Sums& sums, int warp, int lane) {
-  product<VM, VN, BM / 16>(sums.dv, leftSide<BN, true, VMW>(base + AT_P, warp / VNW, lane), rightSide<DV, true, VNW>(stage + MAPS * BYTES_Q, warp % VNW, lane));
+  product<VM, VN, BM / 16>(sums.dv, leftSide<BN, true, VMW>(base + AT_P, warp / VNW, lane),
+                           rightSide<DV, true, VNW>(stage + MAPS * BYTES_Q, warp % VNW, lane));
 #pragma unroll
   for (int i = 0; i < MAPS / KEYS; i++) { // both maps of V2 share their keys
     const int map = KEYS == 2 ? warp / KW : i, place = warp % KW;

@@ -19,17 +19,17 @@
 //
 // BYTES: an int8 cache, an element being scale·(byte − 128) with one scale per row and head, at the end of the row
 // (device.Cache). Bytes are copied unchanged and become fp16 between shared memory and the tensor cores, exactly and by
-// two instructions for two of them: 1024 + x is 0x6400 | x. Queries are fp16 too, which holds bf16's mantissa. Scales of
-// keys are applied to the scores, those of values to P, both in fp32; P is relative to the split's largest scale, times
-// 1024, so that what matters of it is no subnormal half. A product's k and its rows may be in any order, so a thread
-// takes adjacent bytes: four of a key, or two columns of a value.
+// two instructions for two of them: 1024 + x is 0x6400 | x. Queries are fp16 too, which holds bf16's mantissa. Scales
+// of keys are applied to the scores, those of values to P, both in fp32; P is relative to the split's largest scale,
+// times 1024, so that what matters of it is no subnormal half. A product's k and its rows may be in any order, so a
+// thread takes adjacent bytes: four of a key, or two columns of a value.
 //
 // PACKED, where SPLIT is known: the softmax leaves P as the two 16-bit parts that the product takes, in place of the
 // scores; otherwise every tile of 16 columns packs P again, which is a third of the kernel's instructions with bytes.
 //
 // HEAD, VALUE, KEYS and SPLIT (keys per split) are the shape, or 0 for one known at run time; THREADS are those of a
-// split, BLOCKS the blocks of an SM that registers must allow. In shared memory and in the splits' sums heads are padded
-// with zeros to the next multiple of 16.
+// split, BLOCKS the blocks of an SM that registers must allow. In shared memory and in the splits' sums heads are
+// padded with zeros to the next multiple of 16.
 #ifndef BYTES
 #define BYTES 0
 #endif
@@ -72,57 +72,7 @@ struct Cached {
   __device__ __forceinline__ int pitchS() const { return split() + 8; }
 };
 
-// Loads `heads` heads of width n of the rows' cache lines, starting at column c0; rows that do not exist become zeros.
-__device__ __forceinline__ void stage(Cell* to, int pitch, const Cell* from, i64 ld, i64 c0, const int* rows, int count, int heads, int n, bool vec) {
-  if (vec) {
-    const int pieces = heads * n / CELLS;
-    const u32 base = sharedAddr(to);
-    for (int i = threadIdx.x; i < count * pieces; i += THREADS) {
-      const int s = i / pieces, p = i % pieces, row = rows[s];
-      cpAsync16(base + sizeof(Cell) * (s * pitch + CELLS * p), from + (row < 0 ? 0 : row) * ld + c0 + CELLS * p, row < 0 ? 0 : 16);
-    }
-    return;
-  }
-  const int wide = (n + 15) / 16 * 16;
-  for (int i = threadIdx.x; i < count * heads * wide; i += THREADS) {
-    const int s = i / (heads * wide), c = i % (heads * wide), head = c / wide, e = c % wide;
-    to[s * pitch + c] = rows[s] >= 0 && e < n ? from[rows[s] * ld + c0 + head * n + e] : (Cell)NOTHING;
-  }
-}
-
-#if BYTES
-// Loads the scales of the rows' heads starting at first, which follow a row's bytes: 16 bytes, which hold those of
-// heads first & ~3….
-__device__ __forceinline__ void stageScales(float* to, const Cell* from, i64 ld, i64 elements, int first, const int* rows, int count) {
-  const u32 base = sharedAddr(to);
-  for (int s = threadIdx.x; s < count; s += THREADS) {
-    const int row = rows[s];
-    cpAsync16(base + 16 * s, from + (row < 0 ? 0 : row) * ld + elements + 4 * (first & ~3), row < 0 ? 0 : 16);
-  }
-}
-
-// Two bytes of x as halves, each less 128.
-__device__ __forceinline__ u32 widen(u32 x, u32 how) { return subHalf(__byte_perm(x, 0x64646464u, how), 0x64806480u); }
-
-// The left operand of 16 keys and 16 elements, of which thread t has four adjacent ones.
-__device__ __forceinline__ void loadKeys(u32 (&k)[4], const Cell* at, int pitch) {
-  const u32 a = *(const u32*)at, b = *(const u32*)(at + 8 * pitch);
-  k[0] = widen(a, 0x4140), k[2] = widen(a, 0x4342);
-  k[1] = widen(b, 0x4140), k[3] = widen(b, 0x4342);
-}
-// The left operand of 16 columns and 16 keys: rows g and g + 8 are adjacent columns.
-__device__ __forceinline__ void loadValues(u32 (&v)[4], const Cell* at, int pitch) {
-  u32 x[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) x[i] = *(const unsigned short*)(at + ((i & 1) + (i >> 1) * 8) * pitch);
-  const u32 a = x[0] | x[1] << 16, b = x[2] | x[3] << 16;
-  v[0] = widen(a, 0x4240), v[1] = widen(a, 0x4341);
-  v[2] = widen(b, 0x4240), v[3] = widen(b, 0x4341);
-}
-#define MMA mma16816Half
-#else
-#define MMA mma16816
-#endif
+#include "attn_cached_load.cuh"
 
 // The bits of an element of a query as the product takes it.
 __device__ __forceinline__ bf16 asOperand(bf16 x) {
@@ -131,9 +81,11 @@ __device__ __forceinline__ bf16 asOperand(bf16 x) {
 
 // score[i][s] = scale·q_i·k_s for the split's keys. A warp takes 16 keys of one key head, with up to 8 of its query
 // vectors at a time.
-__device__ __forceinline__ void splitScores(const Cached& a, float* score, const Cell* K, const float* scales, const bf16* query, int count, float scale) {
+__device__ __forceinline__ void splitScores(const Cached& a, float* score, const Cell* K, const float* scales,
+                                            const bf16* query, int count, float scale) {
   constexpr int STEPS = HEAD ? HEAD / 16 : 1;
-  const int each = a.vectors() / a.keys(), tiles = a.split() / 16; // query vectors per key head; a constant if the shape is
+  // Query vectors per key head; a constant if the shape is.
+  const int each = a.vectors() / a.keys(), tiles = a.split() / 16;
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   for (int item = threadIdx.x >> 5; item < tiles * a.keys(); item += THREADS / 32) {
     const int j = item / tiles, s0 = item % tiles * 16;
@@ -144,7 +96,8 @@ __device__ __forceinline__ void splitScores(const Cached& a, float* score, const
     const u32 at = sharedAddr(K + (s0 + (lane & 15)) * a.pitchK() + j * a.wideD() + (lane >> 4) * 8);
 #endif
     for (int h = 0; h < each; h += 8) {
-      const bf16* q = query + (min(h + g, each - 1) * a.keys() + j) * a.pitchQ() + (BYTES ? 4 : 2) * t; // vectors beyond the last repeat it
+      // Vectors beyond the last repeat it.
+      const bf16* q = query + (min(h + g, each - 1) * a.keys() + j) * a.pitchQ() + (BYTES ? 4 : 2) * t;
       float z[4] = {0.f, 0.f, 0.f, 0.f};
       for (int c = 0; c < a.wideD(); c += 16 * STEPS) {
         u32 k[STEPS][4], x[STEPS][2]; // all loads, then all products
@@ -191,9 +144,10 @@ __device__ __forceinline__ void storeP(float* score, int s, int split, float p) 
   ((bf16*)score)[split + s] = (bf16)(packParts(p - lowPart(high), 0.f) & 0xffff);
 }
 
-// The scores of a query vector become exp2(s − m), times the value's scale over `tall` if there is one, and 0 beyond the last
-// key; m and l go to stats, tall, the largest scale / 1024, to the score after the last. One warp per vector.
-__device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, const float* scales, float* stats, int count) {
+// The scores of a query vector become exp2(s − m), times the value's scale over `tall` if there is one, and 0 beyond
+// the last key; m and l go to stats, tall, the largest scale / 1024, to the score after the last. One warp per vector.
+__device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, const float* scales, float* stats,
+                                             int count) {
   constexpr int PER = (SPLIT ? SPLIT : THREADS) / 32; // scores of a lane
   const int lane = threadIdx.x & 31;
   for (int i = threadIdx.x >> 5; i < a.vectors(); i += THREADS / 32) {
@@ -212,7 +166,8 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, cons
     for (int u = 0; u < PER; u++) {
       const int s = lane + 32 * u;
       const float p = s < count ? ex2(x[u] - top) : 0.f;
-      if (s < a.split()) storeP(score + i * a.pitchS(), s, a.split(), BYTES && s < count ? p * (scales[4 * s] * inverse) : p);
+      if (s < a.split())
+        storeP(score + i * a.pitchS(), s, a.split(), BYTES && s < count ? p * (scales[4 * s] * inverse) : p);
       sum += p;
     }
     sum = warpSum(sum);
@@ -221,8 +176,8 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, cons
   }
 }
 
-// Elements s + 2t and the next of a vector's P as bf16 or fp16, or the rounding error of that. Beyond the last key they are
-// 0, as the softmax left them, but may not be read: key `from` of the last step is read in their place.
+// Elements s + 2t and the next of a vector's P as bf16 or fp16, or the rounding error of that. Beyond the last key they
+// are 0, as the softmax left them, but may not be read: key `from` of the last step is read in their place.
 __device__ __forceinline__ u32 packPart(const float* score, int s, int from, int split, int t, bool rest) {
   if (PACKED) return ((const u32*)score)[(rest ? split / 2 : 0) + s / 2 + t];
   const float2 x = *(const float2*)(score + from + 2 * t);
@@ -231,7 +186,8 @@ __device__ __forceinline__ u32 packPart(const float* score, int s, int from, int
 }
 
 // O of up to 4 query vectors starting at i0. A warp takes 16 columns and 64 keys; the 64s are added in order.
-__device__ __forceinline__ void splitValues(const Cached& a, const float* score, const Cell* V, float* room, float* to, int count, int i0) {
+__device__ __forceinline__ void splitValues(const Cached& a, const float* score, const Cell* V, float* room, float* to,
+                                            int count, int i0) {
   const int wide = a.wideDV(), tiles = wide / 16, parts = (count + 63) / 64, some = min(4, a.vectors() - i0);
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   const float* p = score + (i0 + min(g & 3, some - 1)) * a.pitchS(); // vectors beyond the last repeat it
@@ -244,8 +200,9 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
 #endif
     float z[4] = {0.f, 0.f, 0.f, 0.f};
     u32 v[4][4], x[4][2];
+    // No branch, so that all loads are issued first: steps beyond the last key repeat the last, times 0.
 #pragma unroll
-    for (int u = 0; u < 4; u++) { // no branch, so that all loads are issued first: steps beyond the last key repeat the last, times 0
+    for (int u = 0; u < 4; u++) {
       const int s = 64 * part + 16 * u, from = min(s, (count - 1) / 16 * 16);
       x[u][0] = packPart(p, s, from, a.split(), t, g > 3), x[u][1] = packPart(p, s + 8, from + 8, a.split(), t, g > 3);
 #if BYTES
@@ -283,10 +240,13 @@ struct Part {
 
 // Loads the keys, or values, of the part's rows from…to−1, as a separate group.
 __device__ __forceinline__ void stageKeys(const Cached& a, const Part& p, int g, int from, int to) {
-  stage(p.K + from * a.pitchK(), a.pitchK(), a.k, a.ldk, (i64)g * a.keys() * a.D(), p.row + from, to - from, a.keys(), a.D(), a.vec);
+  stage(p.K + from * a.pitchK(), a.pitchK(), a.k, a.ldk, (i64)g * a.keys() * a.D(), p.row + from, to - from, a.keys(),
+        a.D(), a.vec);
 #if BYTES
-  stageScales(p.scaleK + 4 * from, a.k, a.ldk, (a.G * a.keys() * a.D() + 15) / 16 * 16, g * a.keys(), p.row + from, to - from);
-  stageScales(p.scaleV + 4 * from, a.v, a.ldv, (a.G * a.DV() + 15) / 16 * 16, g, p.row + from, to - from); // the softmax needs them
+  stageScales(p.scaleK + 4 * from, a.k, a.ldk, (a.G * a.keys() * a.D() + 15) / 16 * 16, g * a.keys(),
+              p.row + from, to - from);
+  // The softmax needs them.
+  stageScales(p.scaleV + 4 * from, a.v, a.ldv, (a.G * a.DV() + 15) / 16 * 16, g, p.row + from, to - from);
 #endif
   cpCommit();
 }
@@ -300,11 +260,13 @@ __device__ __forceinline__ void stageValues(const Cached& a, const Part& p, int 
 __device__ __forceinline__ void clearValues(const Cached& a, Cell* V, int count) {
   if (BYTES) return; // any byte is finite
   const int pieces = a.wideDV() / CELLS, all = ((count + 15) / 16 * 16 - count) * pieces;
-  for (int i = threadIdx.x; i < all; i += THREADS) *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * CELLS) = {0, 0, 0, 0};
+  for (int i = threadIdx.x; i < all; i += THREADS)
+    *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * CELLS) = {0, 0, 0, 0};
 }
 
 // Finds the cache lines of the part that begins at key first of a slot.
-__device__ __forceinline__ void findRows(Part& p, int first, int last, int split, const Pages& cache, int slot, int* fault) {
+__device__ __forceinline__ void findRows(Part& p, int first, int last, int split, const Pages& cache, int slot,
+                                         int* fault) {
   p.first = first, p.count = max(0, min(last - first + 1, split));
   for (int s = threadIdx.x; s < p.count; s += THREADS) p.row[s] = pageRow(cache, slot, first + s, fault);
 }
@@ -326,7 +288,8 @@ struct Split {
 template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p, bool early) {
   extern __shared__ uint4 cachedShared[];
   const Cached& a = p.a;
-  const int g = blockIdx.x, split = a.split(), vectors = a.vectors(), wide = a.wideD(), room = p.cache.pages * p.cache.size;
+  const int g = blockIdx.x, split = a.split(), vectors = a.vectors(), wide = a.wideD(),
+      room = p.cache.pages * p.cache.size;
   const i64 n = blockIdx.z;
   const int last = min(p.pos[n], p.splits * split - 1), mine = p.slot[n];
   if (threadIdx.x == 0 && (p.pos[n] < 0 || p.pos[n] >= room)) report(p.fault, FAULT_CACHE, p.pos[n], room);
@@ -338,7 +301,8 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
   int* row = MORE ? (int*)(parts + sums) : (int*)score; // used until all keys are loaded
   if (blockIdx.y > 0 && (int)blockIdx.y * split > last) return; // the first split stays: see early.cuh
   if (!early || last < 0) waitEarlier();
-  Part here = {K, V, scales, scales + 4 * split, row, 0, 0}, next = {K, V, scales, scales + 4 * split, row + split, 0, 0};
+  Part here = {K, V, scales, scales + 4 * split, row, 0, 0},
+      next = {K, V, scales, scales + 4 * split, row + split, 0, 0};
   const float *scaleK = scales + (g * a.keys() & 3), *scaleV = scales + 4 * split + (g & 3);
   findRows(here, blockIdx.y * split, last, split, p.cache, mine, p.fault);
   __syncthreads();
@@ -349,7 +313,8 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
   waitEarlier();
 #pragma unroll 2
   for (int i = threadIdx.x; i < vectors * wide; i += THREADS)
-    query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D() ? asOperand(p.q[n * p.ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide]) : (bf16)0;
+    query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D()
+        ? asOperand(p.q[n * p.ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide]) : (bf16)0;
   if (sure < here.count) { // the newest key, also in two groups: all but the last must be there
     stageKeys(a, here, g, sure, here.count);
     stageValues(a, here, g, sure, here.count);
@@ -375,11 +340,13 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
   }
 }
 
-#define SPLIT_ARGS                                                                                                                         \
-  const bf16 *q, const Cell *k, const Cell *v, const int *table, const int *slot, const int *pos, int *fault, float *sums, float *stats,   \
-      i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int G, int D, int DV, int keys, int keysOfSplit, int splits, int vec, float scale,        \
-      int slots, int pages, int size, int rows, int early
-#define SPLIT_CALL {{k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec}, {table, ldt, slots, pages, size, rows}, q, ldq, slot, pos, fault, splits, sums, stats, scale}, early
+#define SPLIT_ARGS                                                                                                     \
+  const bf16 *q, const Cell *k, const Cell *v, const int *table, const int *slot, const int *pos, int *fault,          \
+      float *sums, float *stats, i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int G, int D, int DV, int keys,            \
+      int keysOfSplit, int splits, int vec, float scale, int slots, int pages, int size, int rows, int early
+#define SPLIT_CALL                                                                                                     \
+  {{k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec}, {table, ldt, slots, pages, size, rows},                      \
+   q, ldq, slot, pos, fault, splits, sums, stats, scale}, early
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL_SPLIT(SPLIT_ARGS) {
   beginNext();

@@ -23,8 +23,9 @@ __device__ __forceinline__ void joinTotals(float2* total, const float* stats, i6
 
 // Grid (heads, rows). A thread takes 4 columns of every groups-th split.
 extern "C" __global__ void __launch_bounds__(JOIN, 2)
-KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* lam, const bf16* weight, bf16* out, bf16* raw, float* rstd,
-            i64 ldlam, i64 ldo, i64 ldraw, i64 ldrstd, int H, int DV, int split, int splits, int each, int norm, float eps, float gain) {
+KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* lam, const bf16* weight, bf16* out,
+            bf16* raw, float* rstd, i64 ldlam, i64 ldo, i64 ldraw, i64 ldrstd, int H, int DV, int split, int splits,
+            int each, int norm, float eps, float gain) {
   extern __shared__ uint4 cachedShared[];
   __shared__ float room[32];
   beginNext();
@@ -45,7 +46,8 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
 #pragma unroll
   for (int i = 0; i < 2; i++) // issue all loads that the end needs now
     if (norm && weight != 0 && (int)threadIdx.x + i * JOIN < DV) scaled[i] *= toFloat(weight[threadIdx.x + i * JOIN]);
-  for (int s0 = group; s0 < used + group; s0 += groups * BATCH) { // the same number of iterations for all threads: the first has a barrier
+  // The same number of iterations for all threads: the first has a barrier.
+  for (int s0 = group; s0 < used + group; s0 += groups * BATCH) {
     float4 z[MAPS][BATCH];
 #pragma unroll
     for (int i = 0; i < MAPS; i++)
@@ -60,7 +62,8 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
 #pragma unroll
       for (int i = 0; i < MAPS; i++) {
         const float f = (i == 0 ? 1.f : minus) / total[i].y;
-        for (int s = threadIdx.x; s < used; s += JOIN) factor[i * splits + s] = f * ex2(stats[2 * (at + i) + s * 2 * next] - total[i].x);
+        for (int s = threadIdx.x; s < used; s += JOIN)
+          factor[i * splits + s] = f * ex2(stats[2 * (at + i) + s * 2 * next] - total[i].x);
       }
       __syncthreads();
     }
@@ -70,7 +73,8 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
       for (int u = 0; u < BATCH; u++) {
         const int s = s0 + u * groups;
         const float f = s < used ? factor[i * splits + s] : 0.f;
-        x.x = fmaf(f, z[i][u].x, x.x), x.y = fmaf(f, z[i][u].y, x.y), x.z = fmaf(f, z[i][u].z, x.z), x.w = fmaf(f, z[i][u].w, x.w);
+        x.x = fmaf(f, z[i][u].x, x.x), x.y = fmaf(f, z[i][u].y, x.y), x.z = fmaf(f, z[i][u].z, x.z),
+            x.w = fmaf(f, z[i][u].w, x.w);
       }
   }
   if (group < groups) *(float4*)(part + group * wide + c) = x;

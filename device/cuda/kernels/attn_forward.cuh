@@ -2,20 +2,20 @@
 //
 //   A_i = softmax(Scale·Q_i·K_iᵀ),  raw = A_1·V  or  (A_1 − λ·A_2)·V,  out = HeadNorm(raw).
 //
-// Built with -DKEYS -DHEAD -DVALUE for one shape, -DMT (row fragments of a warp) -DBN -DBLOCKS (of an SM) for its tiles. A block owns
-// BM query rows of one head and walks over its key tiles of BN, double-buffered by cp.async; K and V are read once for both
-// maps. 16·MT rows belong to one warp (MAPS 1) or to a pair
-// of warps (MAPS 2): warp c of a pair forms S_c and its online softmax, hands P_c (as fragments, through shared memory) and
-// its row factors to its partner, and accumulates half of V's columns for both maps, so each fragment of V feeds
-// 2·MT products. Without the pair, two accumulators of 16 × 256 would need 256 registers.
-// The running maximum is raised only when it grows by 2^8 or more: P stays below 2^8, sums stay exact enough in fp32, and
-// accumulators are almost never rescaled.
+// Built with -DKEYS -DHEAD -DVALUE for one shape, -DMT (row fragments of a warp) -DBN -DBLOCKS (of an SM) for its
+// tiles. A block owns BM query rows of one head and walks over its key tiles of BN, double-buffered by cp.async; K and
+// V are read once for both maps. 16·MT rows belong to one warp (MAPS 1) or to a pair of warps (MAPS 2): warp c of a
+// pair forms S_c and its online softmax, hands P_c (as fragments, through shared memory) and its row factors to its
+// partner, and accumulates half of V's columns for both maps, so each fragment of V feeds 2·MT products. Without the
+// pair, two accumulators of 16 × 256 would need 256 registers.
+// The running maximum is raised only when it grows by 2^8 or more: P stays below 2^8, sums stay exact enough in fp32,
+// and accumulators are almost never rescaled.
 //
 // Work per (query, key) cell in multiply-adds: MAPS·(D + DV), 6·D for V1 (DV = 2D) and 2·D for plain.
-// Registers: the sums take MT·DV/2 ≤ 128, S 32·MT, Q D/4 where it is held; of 255 with one block on an SM, of 128 with two.
-// A block has 8 warps for MAPS 2 and 4 for MAPS 1; how many share an SM is a choice by shape. For D = 128, DV = 256 and a tile of
-// 64 × 64 the fragments of K and V cost 262 KB of shared memory reads, 2050 cycles at 128 bytes each, beside 1536 mma
-// at 1.6 cycles: the tensor pipe, fed by mma.sync, is the bound, about 620 TFLOP/s on an H200.
+// Registers: the sums take MT·DV/2 ≤ 128, S 32·MT, Q D/4 where it is held; of 255 with one block on an SM, of 128 with
+// two. A block has 8 warps for MAPS 2 and 4 for MAPS 1; how many share an SM is a choice by shape. For D = 128, DV =
+// 256 and a tile of 64 × 64 the fragments of K and V cost 262 KB of shared memory reads, 2050 cycles at 128 bytes each,
+// beside 1536 mma at 1.6 cycles: the tensor pipe, fed by mma.sync, is the bound, about 620 TFLOP/s on an H200.
 #include "attn_tile.cuh"
 
 constexpr int D = HEAD, DV = VALUE;
@@ -26,9 +26,11 @@ constexpr int BM = 16 * MT * RW;
 constexpr int ON = DV / 16 / CW;                 // column fragments of a warp's output
 constexpr int SQ = BM * D * 2, SK = BN * D * 2, SV = BN * DV * 2; // bytes of a tile of Q, K, V
 constexpr int STAGE = KEYS * SK + SV;
-constexpr int FACTORS = MT * (BN / 16) * 512, PAIR = FACTORS + MT * 256; // a warp's P, then its row factors, for its partner
+// A warp's P, then its row factors, for its partner.
+constexpr int FACTORS = MT * (BN / 16) * 512, PAIR = FACTORS + MT * 256;
 constexpr int SP = MAPS == 2 ? RW * CW * PAIR : 0;
-constexpr bool HELD = MT == 1 && (BLOCKS == 1 || DV <= 64); // Q stays in registers if they suffice, and P takes its place in shared memory
+// Q stays in registers if they suffice, and P takes its place in shared memory.
+constexpr bool HELD = MT == 1 && (BLOCKS == 1 || DV <= 64);
 constexpr int AT_STAGE = HELD && SP > MAPS * SQ ? SP : MAPS * SQ;
 constexpr int AT_P = HELD ? 0 : AT_STAGE + 2 * STAGE, AT_ROW = HELD ? AT_STAGE + 2 * STAGE : AT_P + SP;
 constexpr float RAISE = 8.f;
@@ -63,7 +65,8 @@ __device__ __forceinline__ Place placeOf(int tid, int m0) {
 __device__ __forceinline__ void loadKeys(u32 at, const bf16* k, const bf16* v, const Forward& p, int j, int tid) {
   int rows = p.T - j * BN;
 #pragma unroll
-  for (int i = 0; i < KEYS; i++) tileLoad<BN, D, THREADS>(at + i * SK, k + (i64)j * BN * p.ldk + i * D, p.ldk, rows, tid);
+  for (int i = 0; i < KEYS; i++)
+    tileLoad<BN, D, THREADS>(at + i * SK, k + (i64)j * BN * p.ldk + i * D, p.ldk, rows, tid);
   tileLoad<BN, DV, THREADS>(at + KEYS * SK, v + (i64)j * BN * p.ldv, p.ldv, rows, tid);
 }
 
@@ -85,7 +88,8 @@ __device__ __forceinline__ void maskTile(float (&s)[MT][BN / 8][4], const Forwar
 }
 
 // One tile of the online softmax: s becomes P relative to the running maximum; f are the factors of earlier sums.
-__device__ __forceinline__ void softmaxTile(float (&s)[MT][BN / 8][4], float (&top)[MT][2], float (&sum)[MT][2], float (&f)[MT][2], float c) {
+__device__ __forceinline__ void softmaxTile(float (&s)[MT][BN / 8][4], float (&top)[MT][2], float (&sum)[MT][2],
+                                            float (&f)[MT][2], float c) {
 #pragma unroll
   for (int mt = 0; mt < MT; mt++)
 #pragma unroll
@@ -163,7 +167,8 @@ struct Held {
 };
 
 // Turns the accumulators into raw (in o[0…MT−1]) and stores Out2 = A2·V. inv holds 1/sum of both maps.
-__device__ __forceinline__ void mixMaps(const Forward& p, const Place& w, Acc& o, const float (&inv)[MAPS][MT][2], int h, i64 n0) {
+__device__ __forceinline__ void mixMaps(const Forward& p, const Place& w, Acc& o, const float (&inv)[MAPS][MT][2],
+                                        int h, i64 n0) {
 #pragma unroll
   for (int i = 0; i < 2 * MT; i++) {
     const int mt = i >> 1, half = i & 1, row = w.row(mt, half);
@@ -182,12 +187,14 @@ __device__ __forceinline__ void mixMaps(const Forward& p, const Place& w, Acc& o
       x[0] = MAPS == 2 ? a * x[0] + b * y[0] : a * x[0];
       x[1] = MAPS == 2 ? a * x[1] + b * y[1] : a * x[1];
     }
-    if (MAPS == 2 && p.out2 != 0) storePieces<2 * ON, CW>(p.out2 + (n0 + row) * p.ldo2 + (i64)h * DV, second, w.c, w.t, row < p.T);
+    if (MAPS == 2 && p.out2 != 0)
+      storePieces<2 * ON, CW>(p.out2 + (n0 + row) * p.ldo2 + (i64)h * DV, second, w.c, w.t, row < p.T);
   }
 }
 
 // Stores a row's raw or, with the norm, raw, rstd and out = gain·w·raw·rstd.
-__device__ __forceinline__ void storeRows(const Forward& p, const Place& w, const Acc& o, const float (&rstd)[MT][2], int h, i64 n0) {
+__device__ __forceinline__ void storeRows(const Forward& p, const Place& w, const Acc& o, const float (&rstd)[MT][2],
+                                          int h, i64 n0) {
 #pragma unroll
   for (int i = 0; i < 2 * MT; i++) {
     const int mt = i >> 1, half = i & 1, row = w.row(mt, half);
@@ -213,7 +220,8 @@ __device__ __forceinline__ void storeRows(const Forward& p, const Place& w, cons
 }
 
 // Sums, difference, norm and stores. rows is 16 bytes of shared memory for each of the block's rows.
-__device__ __forceinline__ void finish(const Forward& p, const Place& w, Acc& o, const float (&top)[MT][2], const float (&sum)[MT][2], u32 rows, int h, i64 n0) {
+__device__ __forceinline__ void finish(const Forward& p, const Place& w, Acc& o, const float (&top)[MT][2],
+                                       const float (&sum)[MT][2], u32 rows, int h, i64 n0) {
   float inv[MAPS][MT][2], rstd[MT][2];
 #pragma unroll
   for (int i = 0; i < 2 * MT; i++) {
@@ -228,7 +236,8 @@ __device__ __forceinline__ void finish(const Forward& p, const Place& w, Acc& o,
   if (MAPS == 2) {
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < 2 * MT; i++) inv[MAPS - 1][i >> 1][i & 1] = ldShared(rows + (w.row(i >> 1, i & 1) - w.m0) * 16 + (1 - w.c) * 4);
+    for (int i = 0; i < 2 * MT; i++)
+      inv[MAPS - 1][i >> 1][i & 1] = ldShared(rows + (w.row(i >> 1, i & 1) - w.m0) * 16 + (1 - w.c) * 4);
   }
   mixMaps(p, w, o, inv, h, n0);
   if (p.norm) {
@@ -255,7 +264,8 @@ __device__ __forceinline__ void finish(const Forward& p, const Place& w, Acc& o,
 }
 
 // S of the warp's own map.
-__device__ __forceinline__ void scores(float (&s)[MT][BN / 8][4], const u32 (&fq)[D / 16][4], u32 q, u32 k, int lane, int r) {
+__device__ __forceinline__ void scores(float (&s)[MT][BN / 8][4], const u32 (&fq)[D / 16][4], u32 q, u32 k,
+                                       int lane, int r) {
   clear(s);
   if constexpr (HELD)
     product<MT, BN / 16, D / 16>(s, Held{fq}, rightSide<D, false, 1>(k, 0, lane));
@@ -264,7 +274,8 @@ __device__ __forceinline__ void scores(float (&s)[MT][BN / 8][4], const u32 (&fq
 }
 
 // Sends this warp's P and factors to its partner, and receives the partner's factors.
-__device__ __forceinline__ void exchange(u32 mine, u32 his, const u32 (&pf)[MT][BN / 16][4], float (&f)[MAPS][MT][2], int lane, int r) {
+__device__ __forceinline__ void exchange(u32 mine, u32 his, const u32 (&pf)[MT][BN / 16][4], float (&f)[MAPS][MT][2],
+                                         int lane, int r) {
 #pragma unroll
   for (int mt = 0; mt < MT; mt++) {
 #pragma unroll
@@ -288,7 +299,8 @@ __device__ __forceinline__ void forward(const Forward& p) {
   int j = 0, late = 0;
   if (p.start != 0) j = p.start[n0 + w.m0] / BN, late = p.start[n0 + w.m0 + rows - 1];
 #pragma unroll
-  for (int i = 0; i < MAPS; i++) tileLoad<BM, D, THREADS>(base + i * SQ, p.q + (n0 + w.m0) * p.ldq + ((i64)h * MAPS + i) * D, p.ldq, rows, tid);
+  for (int i = 0; i < MAPS; i++)
+    tileLoad<BM, D, THREADS>(base + i * SQ, p.q + (n0 + w.m0) * p.ldq + ((i64)h * MAPS + i) * D, p.ldq, rows, tid);
   loadKeys(base + AT_STAGE, k, v, p, j, tid);
   cpCommit();
   cpWait<0>();
@@ -319,7 +331,8 @@ __device__ __forceinline__ void forward(const Forward& p) {
     const u32 mine = base + AT_P + (w.c * RW + w.r) * PAIR, his = base + AT_P + ((1 - w.c) * RW + w.r) * PAIR;
     if (MAPS == 2) exchange(mine, his, pf, f, w.lane, w.r);
     rescale(o, f);
-    product<MAPS * MT, ON, BN / 16>(o, Weights{pf, his + w.lane * 16}, rightSide<DV, true, CW>(at + KEYS * SK, w.c, w.lane));
+    product<MAPS * MT, ON, BN / 16>(o, Weights{pf, his + w.lane * 16},
+                                    rightSide<DV, true, CW>(at + KEYS * SK, w.c, w.lane));
     cpWait<0>();
     __syncthreads();
   }
@@ -331,6 +344,6 @@ KERNEL(const bf16* q, const bf16* k, const bf16* v, const int* start, const floa
        bf16* out, bf16* raw, bf16* out2, float* lse, float* rstd,
        i64 ldq, i64 ldk, i64 ldv, i64 ldo, i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam,
        int T, int H, int G, float scale, float eps, float gain, int each, int norm) {
-  forward({q, k, v, start, lam, weight, out, raw, out2, lse, rstd, ldq, ldk, ldv, ldo, ldraw, ldo2, ldlse, ldrstd, ldlam,
-           T, H, G, scale, eps, gain, each, norm});
+  forward({q, k, v, start, lam, weight, out, raw, out2, lse, rstd, ldq, ldk, ldv, ldo, ldraw, ldo2, ldlse, ldrstd,
+           ldlam, T, H, G, scale, eps, gain, each, norm});
 }

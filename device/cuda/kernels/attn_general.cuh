@@ -42,7 +42,8 @@ __device__ __forceinline__ float soften(float& p, float s, float& top, float& su
 }
 
 // Turns the row's sums acc (map by map) and statistics into its results.
-__device__ __forceinline__ void finishRow(const General& a, i64 n, int h, float (&acc)[MAPS][LANES_V], const float* top, const float* sum, int lane) {
+__device__ __forceinline__ void finishRow(const General& a, i64 n, int h, float (&acc)[MAPS][LANES_V], const float* top,
+                                          const float* sum, int lane) {
   float lam = 0.f, z = 0.f;
   if (MAPS == 2) lam = a.each ? a.lam[n * a.ldlam + h] : a.lam[0];
 #pragma unroll
@@ -71,7 +72,9 @@ __device__ __forceinline__ void finishRow(const General& a, i64 n, int h, float 
     a.out[n * a.ldout + (i64)h * a.DV + c] = toBf16(x);
   }
   if (lane == 0 && a.norm && a.rstd != 0) a.rstd[n * a.ldrstd + h] = rs;
-  if (lane < MAPS && a.lse != 0) a.lse[n * a.ldlse + h * MAPS + lane] = lane == 0 ? top[0] * LN2 + logf(sum[0]) : top[MAPS - 1] * LN2 + logf(sum[MAPS - 1]);
+  if (lane < MAPS && a.lse != 0)
+    a.lse[n * a.ldlse + h * MAPS + lane] =
+        lane == 0 ? top[0] * LN2 + logf(sum[0]) : top[MAPS - 1] * LN2 + logf(sum[MAPS - 1]);
 }
 
 // Forward: a warp for each (row, head).
@@ -93,7 +96,8 @@ __device__ __forceinline__ void generalForward(const General& a) {
 #pragma unroll
     for (int i = 0; i < MAPS; i++) {
       float x = __uint_as_float(0xff800000u);
-      if (s <= n) x = a.scale * LOG2E * dot(q + i * a.D, a.k + s * a.ldk + ((i64)g * a.keys + (a.keys == 2 ? i : 0)) * a.D, a.D);
+      if (s <= n)
+        x = a.scale * LOG2E * dot(q + i * a.D, a.k + s * a.ldk + ((i64)g * a.keys + (a.keys == 2 ? i : 0)) * a.D, a.D);
       const float f = soften(p[i], x, top[i], sum[i]);
 #pragma unroll
       for (int j = 0; j < LANES_V; j++) acc[i][j] *= f;
@@ -145,7 +149,9 @@ __device__ __forceinline__ void generalQueries(const General& a) {
     float ds[MAPS] = {}, x[MAPS], w;
     if (s <= n) {
 #pragma unroll
-      for (int i = 0; i < MAPS; i++) x[i] = a.scale * LOG2E * dot(query[warp] + i * a.D, a.k + s * a.ldk + ((i64)g * a.keys + (a.keys == 2 ? i : 0)) * a.D, a.D);
+      for (int i = 0; i < MAPS; i++)
+        x[i] = a.scale * LOG2E *
+               dot(query[warp] + i * a.D, a.k + s * a.ldk + ((i64)g * a.keys + (a.keys == 2 ? i : 0)) * a.D, a.D);
       cell(x, stats, dot(grad[warp], a.v + s * a.ldv + (i64)g * a.DV, a.DV), w, ds);
     }
     const int count = n - s0 < 31 ? (int)(n - s0) + 1 : 32;
@@ -163,7 +169,8 @@ __device__ __forceinline__ void generalQueries(const General& a) {
   for (int i = 0; i < MAPS; i++)
 #pragma unroll
     for (int j = 0; j < LANES_D; j++)
-      if (lane + 32 * j < a.D) a.dq[n * a.lddq + ((i64)h * MAPS + i) * a.D + lane + 32 * j] = toBf16(a.scale * acc[i][j]);
+      if (lane + 32 * j < a.D)
+        a.dq[n * a.lddq + ((i64)h * MAPS + i) * a.D + lane + 32 * j] = toBf16(a.scale * acc[i][j]);
 }
 
 // dK and dV: a warp per (row, group), over the group's heads and the queries at or after the row.
@@ -183,21 +190,25 @@ __device__ __forceinline__ void generalKeys(const General& a) {
       float ds[MAPS] = {}, x[MAPS], w = 0.f;
       if (t < first + a.T && (a.start == 0 || first + a.start[t] <= n)) {
 #pragma unroll
-        for (int i = 0; i < MAPS; i++) x[i] = a.scale * LOG2E * dot(key[warp] + (a.keys == 2 ? i * a.D : 0), a.q + t * a.ldq + ((i64)h * MAPS + i) * a.D, a.D);
-        cell(x, a.stats + ((n / a.T * a.H + h) * a.T + (t - first)) * (MAPS == 2 ? 8 : 2), dot(value[warp], a.o + t * a.ldo + (i64)h * a.DV, a.DV), w, ds);
+        for (int i = 0; i < MAPS; i++) x[i] = a.scale * LOG2E * dot(key[warp] + (a.keys == 2 ? i * a.D : 0),
+                                                                    a.q + t * a.ldq + ((i64)h * MAPS + i) * a.D, a.D);
+        cell(x, a.stats + ((n / a.T * a.H + h) * a.T + (t - first)) * (MAPS == 2 ? 8 : 2),
+             dot(value[warp], a.o + t * a.ldo + (i64)h * a.DV, a.DV), w, ds);
       }
       const int count = first + a.T - t0 < 32 ? (int)(first + a.T - t0) : 32;
       for (int u = 0; u < count; u++) {
         const float f = __shfl_sync(0xffffffffu, w, u);
 #pragma unroll
         for (int j = 0; j < LANES_V; j++)
-          if (lane + 32 * j < a.DV) dv[j] = fmaf(f, toFloat(a.o[(t0 + u) * a.ldo + (i64)h * a.DV + lane + 32 * j]), dv[j]);
+          if (lane + 32 * j < a.DV)
+            dv[j] = fmaf(f, toFloat(a.o[(t0 + u) * a.ldo + (i64)h * a.DV + lane + 32 * j]), dv[j]);
 #pragma unroll
         for (int i = 0; i < MAPS; i++) {
           const float e = __shfl_sync(0xffffffffu, ds[i], u);
 #pragma unroll
           for (int j = 0; j < LANES_D; j++)
-            if (lane + 32 * j < a.D) dk[i][j] = fmaf(e, toFloat(a.q[(t0 + u) * a.ldq + ((i64)h * MAPS + i) * a.D + lane + 32 * j]), dk[i][j]);
+            if (lane + 32 * j < a.D)
+              dk[i][j] = fmaf(e, toFloat(a.q[(t0 + u) * a.ldq + ((i64)h * MAPS + i) * a.D + lane + 32 * j]), dk[i][j]);
         }
       }
     }
@@ -219,25 +230,30 @@ __device__ __forceinline__ void generalKeys(const General& a) {
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-KERNEL_FORWARD(const bf16* q, const bf16* k, const bf16* v, const int* start, const float* lam, const bf16* weight, bf16* out, bf16* raw, bf16* out2, float* lse, float* rstd,
-               i64 ldq, i64 ldk, i64 ldv, i64 ldout, i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam,
-               int N, int T, int H, int G, int D, int DV, int keys, float scale, float eps, float gain, int each, int norm) {
+KERNEL_FORWARD(const bf16* q, const bf16* k, const bf16* v, const int* start, const float* lam, const bf16* weight,
+               bf16* out, bf16* raw, bf16* out2, float* lse, float* rstd, i64 ldq, i64 ldk, i64 ldv, i64 ldout,
+               i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam, int N, int T, int H, int G, int D, int DV,
+               int keys, float scale, float eps, float gain, int each, int norm) {
   General a = {};
-  a.q = q, a.k = k, a.v = v, a.start = start, a.lam = lam, a.weight = weight, a.out = out, a.raw = raw, a.out2 = out2, a.lse = lse, a.rstd = rstd;
-  a.ldq = ldq, a.ldk = ldk, a.ldv = ldv, a.ldout = ldout, a.ldraw = ldraw, a.ldo2 = ldo2, a.ldlse = ldlse, a.ldrstd = ldrstd, a.ldlam = ldlam;
-  a.N = N, a.T = T, a.H = H, a.G = G, a.D = D, a.DV = DV, a.keys = keys, a.scale = scale, a.eps = eps, a.gain = gain, a.each = each, a.norm = norm;
+  a.q = q, a.k = k, a.v = v, a.start = start, a.lam = lam, a.weight = weight, a.out = out, a.raw = raw, a.out2 = out2,
+      a.lse = lse, a.rstd = rstd;
+  a.ldq = ldq, a.ldk = ldk, a.ldv = ldv, a.ldout = ldout, a.ldraw = ldraw, a.ldo2 = ldo2, a.ldlse = ldlse,
+      a.ldrstd = ldrstd, a.ldlam = ldlam;
+  a.N = N, a.T = T, a.H = H, a.G = G, a.D = D, a.DV = DV, a.keys = keys, a.scale = scale, a.eps = eps, a.gain = gain,
+      a.each = each, a.norm = norm;
   generalForward(a);
 }
 
-#define GRADIENT(NAME, BODY)                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS)                                                                            \
-  NAME(const bf16* q, const bf16* k, const bf16* v, const bf16* o, const int* start, const float* stats, bf16* dq, bf16* dk, bf16* dv, \
-       i64 ldq, i64 ldk, i64 ldv, i64 ldo, i64 lddq, i64 lddk, i64 lddv, int N, int T, int H, int G, int D, int DV, int keys, float scale) { \
-    General a = {};                                                                                                                   \
-    a.q = q, a.k = k, a.v = v, a.o = o, a.start = start, a.stats = stats, a.dq = dq, a.dk = dk, a.dv = dv;                             \
-    a.ldq = ldq, a.ldk = ldk, a.ldv = ldv, a.ldo = ldo, a.lddq = lddq, a.lddk = lddk, a.lddv = lddv;                                   \
-    a.N = N, a.T = T, a.H = H, a.G = G, a.D = D, a.DV = DV, a.keys = keys, a.scale = scale;                                            \
-    BODY(a);                                                                                                                          \
+#define GRADIENT(NAME, BODY)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS)                                                         \
+  NAME(const bf16* q, const bf16* k, const bf16* v, const bf16* o, const int* start, const float* stats, bf16* dq, \
+       bf16* dk, bf16* dv, i64 ldq, i64 ldk, i64 ldv, i64 ldo, i64 lddq, i64 lddk, i64 lddv, int N, int T, int H,  \
+       int G, int D, int DV, int keys, float scale) {                                                              \
+    General a = {};                                                                                                \
+    a.q = q, a.k = k, a.v = v, a.o = o, a.start = start, a.stats = stats, a.dq = dq, a.dk = dk, a.dv = dv;         \
+    a.ldq = ldq, a.ldk = ldk, a.ldv = ldv, a.ldo = ldo, a.lddq = lddq, a.lddk = lddk, a.lddv = lddv;               \
+    a.N = N, a.T = T, a.H = H, a.G = G, a.D = D, a.DV = DV, a.keys = keys, a.scale = scale;                        \
+    BODY(a);                                                                                                       \
   }
 GRADIENT(KERNEL_QUERIES, generalQueries)
 GRADIENT(KERNEL_KEYS, generalKeys)

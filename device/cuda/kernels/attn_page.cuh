@@ -12,7 +12,9 @@ __device__ __forceinline__ int pageAt(const Pages& c, int slot, int p) {
   }
   return -1;
 }
-__device__ __forceinline__ void noPage(const Pages& c, int p, int* fault) { report(fault, FAULT_CACHE, p, c.pages * c.size); }
+__device__ __forceinline__ void noPage(const Pages& c, int p, int* fault) {
+  report(fault, FAULT_CACHE, p, c.pages * c.size);
+}
 
 // The same, reporting a fault at once. Kernels that look before their turn (early.cuh) call pageAt and report
 // afterwards, so that faults of earlier kernels come first. Only cached attention, which reads the pages of all keys,

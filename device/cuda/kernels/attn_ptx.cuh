@@ -35,10 +35,15 @@ __device__ __forceinline__ u32 sharedBase() {
   return sharedAddr(attnShared);
 }
 
-__device__ __forceinline__ void stShared(u32 at, u32 x) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x) : "memory"); }
-__device__ __forceinline__ void stShared(u32 at, float x) { asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(x) : "memory"); }
+__device__ __forceinline__ void stShared(u32 at, u32 x) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x) : "memory");
+}
+__device__ __forceinline__ void stShared(u32 at, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(x) : "memory");
+}
 __device__ __forceinline__ void stShared4(u32 at, const u32* x) {
-  asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
+  asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]),
+               "r"(x[3]) : "memory");
 }
 __device__ __forceinline__ float ldShared(u32 at) {
   float x;
@@ -46,7 +51,8 @@ __device__ __forceinline__ float ldShared(u32 at) {
   return x;
 }
 __device__ __forceinline__ void ldShared4(u32* x, u32 at) {
-  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at) : "memory");
+  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]),
+               "=r"(x[3]) : "r"(at) : "memory");
 }
 
 // A barrier of some warps of the block: id 1…15, threads a multiple of 32.
@@ -57,17 +63,20 @@ __device__ __forceinline__ void barrierOf(int id, int threads) {
 // Whether p holds in any lane of the warp.
 __device__ __forceinline__ bool anyLane(bool p) {
   int r;
-  asm volatile("{ .reg .pred a, b; setp.ne.b32 a, %1, 0; vote.sync.any.pred b, a, 0xffffffff; selp.b32 %0, 1, 0, b; }" : "=r"(r) : "r"((int)p));
+  asm volatile("{ .reg .pred a, b; setp.ne.b32 a, %1, 0; vote.sync.any.pred b, a, 0xffffffff; selp.b32 %0, 1, 0, b; }"
+               : "=r"(r) : "r"((int)p));
   return r != 0;
 }
 
 // *p += x for four adjacent floats, without a result. Callers order these adds themselves (see loadAcquire).
 __device__ __forceinline__ void redAdd4(float* p, const float* x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(x[0]), "f"(x[1]), "f"(x[2]),
+               "f"(x[3]) : "memory");
 #else
 #pragma unroll
-  for (int i = 0; i < 4; i++) asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(p + i), "f"(x[i]) : "memory");
+  for (int i = 0; i < 4; i++)
+    asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(p + i), "f"(x[i]) : "memory");
 #endif
 }
 

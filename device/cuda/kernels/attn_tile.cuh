@@ -26,7 +26,8 @@ template <int W> __device__ __forceinline__ u32 tileRight(u32 at, int chunks) {
 
 // Starts copying ROWS rows of W columns from src (rows ld apart); rows at and after `rows` become 0. If an iteration of
 // the block is a multiple of 8 rows, the swizzle stays the same and both addresses only advance.
-template <int ROWS, int W, int THREADS> __device__ __forceinline__ void tileLoad(u32 base, const bf16* src, i64 ld, int rows, int tid) {
+template <int ROWS, int W, int THREADS>
+__device__ __forceinline__ void tileLoad(u32 base, const bf16* src, i64 ld, int rows, int tid) {
   constexpr int chunks = W / 8, all = ROWS * chunks, turns = (all + THREADS - 1) / THREADS, step = THREADS / chunks;
   constexpr bool even = THREADS % chunks == 0 && step % 8 == 0;
   int r = tid / chunks, c = tid % chunks;
@@ -59,17 +60,20 @@ template <int W, bool FLIP, int STRIDE> struct Side {
       ldmatrix4(r, tileRight<W>(at, 2 * k) + i * STRIDE * (16 * 2 * W));
   }
 };
-template <int W, bool FLIP, int STRIDE> __device__ __forceinline__ Side<W, FLIP, STRIDE> leftSide(u32 base, int piece, int lane) {
+template <int W, bool FLIP, int STRIDE>
+__device__ __forceinline__ Side<W, FLIP, STRIDE> leftSide(u32 base, int piece, int lane) {
   if (FLIP) return {fresh(tileAt<W>(base, ((lane >> 4) << 3) + (lane & 7), 2 * piece + ((lane >> 3) & 1)))};
   return {fresh(tileAt<W>(base, 16 * piece + (lane & 15), lane >> 4))};
 }
-template <int W, bool FLIP, int STRIDE> __device__ __forceinline__ Side<W, FLIP, STRIDE> rightSide(u32 base, int piece, int lane) {
+template <int W, bool FLIP, int STRIDE>
+__device__ __forceinline__ Side<W, FLIP, STRIDE> rightSide(u32 base, int piece, int lane) {
   if (FLIP) return {fresh(tileAt<W>(base, lane & 15, 2 * piece + (lane >> 4)))};
   return {fresh(tileAt<W>(base, 16 * piece + ((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1))};
 }
 
 // acc[M][2N] (tiles of 16×8) += left·right over K steps of 16. Each fragment is loaded one step of N before it is used.
-template <int M, int N, int K, typename L, typename R> __device__ __forceinline__ void product(float (&acc)[M][2 * N][4], L left, R right) {
+template <int M, int N, int K, typename L, typename R>
+__device__ __forceinline__ void product(float (&acc)[M][2 * N][4], L left, R right) {
   u32 a[2][M][4], b[2][4];
 #pragma unroll
   for (int i = 0; i < M; i++) left.load(a[0][i], i, 0);
@@ -131,7 +135,8 @@ __device__ __forceinline__ void gather4(u32 (&x)[4], int t) {
 
 // Writes a row's share of one warp among NW, N pieces of 8 columns, of which each of the row's four lanes t holds two:
 // 16 bytes at a time, which fill the memory's sectors of 32, as far as there are four pieces.
-template <int N, int NW> __device__ __forceinline__ void storePieces(bf16* row, const u32 (&x)[N], int n, int t, bool live) {
+template <int N, int NW>
+__device__ __forceinline__ void storePieces(bf16* row, const u32 (&x)[N], int n, int t, bool live) {
 #pragma unroll
   for (int j = 0; j + 4 <= N; j += 4) {
     u32 v[4] = {x[j], x[j + 1], x[j + 2], x[j + 3]};

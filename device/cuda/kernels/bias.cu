@@ -17,7 +17,8 @@ extern "C" __global__ void bias_add(bf16* y, i64 ldy, const bf16* b, i64 rows, i
 
 // BiasBackward: db[c] += Σ_n dy[n,c]. Block (x, p) sums the rows of part p for 256 columns: 32 threads of 8 adjacent
 // columns, 8 rows at a time, the 8 lanes added in order; bias_finish adds the parts. Bound: one read of dy.
-extern "C" __global__ void __launch_bounds__(256) bias_parts(float* part, const bf16* dy, i64 ldy, i64 rows, i64 cols, int per, int vec) {
+extern "C" __global__ void __launch_bounds__(256)
+bias_parts(float* part, const bf16* dy, i64 ldy, i64 rows, i64 cols, int per, int vec) {
   __shared__ float room[8][256];
   int lane = threadIdx.x >> 5, x = threadIdx.x & 31;
   i64 c = (i64)blockIdx.x * 256 + x * 8;

@@ -6,8 +6,9 @@
 
 // Grid (rows, pieces).
 extern "C" __global__ void __launch_bounds__(128)
-cache_write(bf16* K, bf16* V, const bf16* k, const bf16* v, const int* table, const int* slot, const int* pos, int* fault,
-            i64 ldK, i64 ldV, i64 ldk, i64 ldv, i64 ldt, int kw, int vw, int slots, int pages, int size, int rows, int vec) {
+cache_write(bf16* K, bf16* V, const bf16* k, const bf16* v, const int* table, const int* slot, const int* pos,
+            int* fault, i64 ldK, i64 ldV, i64 ldk, i64 ldv, i64 ldt, int kw, int vw, int slots, int pages, int size,
+            int rows, int vec) {
   beginNext();
   const i64 n = blockIdx.x;
   const int each = vec ? 8 : 1, piece = (blockIdx.y * 128 + threadIdx.x) * each;

@@ -11,7 +11,9 @@ struct Heads {
   bf16* x; // rows of elements
   i64 ldx;
   int heads, width;
-  __device__ __forceinline__ float* scale(i64 row, int h) const { return (float*)(rows + row * ld + (heads * width + 15) / 16 * 16) + h; }
+  __device__ __forceinline__ float* scale(i64 row, int h) const {
+    return (float*)(rows + row * ld + (heads * width + 15) / 16 * 16) + h;
+  }
 };
 
 __device__ __forceinline__ void writeHead(const Heads& k, i64 row, i64 n, int h) {
@@ -28,8 +30,9 @@ __device__ __forceinline__ void writeHead(const Heads& k, i64 row, i64 n, int h)
 
 // Grid (rows, heads of K and V / 4), four warps.
 extern "C" __global__ void __launch_bounds__(128)
-cache_write_bytes(unsigned char* K, unsigned char* V, bf16* k, bf16* v, const int* table, const int* slot, const int* pos, int* fault, i64 ldK,
-                  i64 ldV, i64 ldk, i64 ldv, i64 ldt, int kheads, int vheads, int d, int dv, int slots, int pages, int size, int rows) {
+cache_write_bytes(unsigned char* K, unsigned char* V, bf16* k, bf16* v, const int* table, const int* slot,
+                  const int* pos, int* fault, i64 ldK, i64 ldV, i64 ldk, i64 ldv, i64 ldt, int kheads, int vheads,
+                  int d, int dv, int slots, int pages, int size, int rows) {
   beginNext();
   const i64 n = blockIdx.x;
   const int h = blockIdx.y * 4 + threadIdx.x / 32;
@@ -50,8 +53,8 @@ __device__ __forceinline__ void readHead(const Heads& k, i64 row, i64 n, int h) 
 
 // k and v from rows ids of the cache; the same grid.
 extern "C" __global__ void __launch_bounds__(128)
-cache_read_bytes(unsigned char* K, unsigned char* V, bf16* k, bf16* v, const int* ids, int* fault, i64 ldK, i64 ldV, i64 ldk, i64 ldv, int kheads,
-                 int vheads, int d, int dv, int rows) {
+cache_read_bytes(unsigned char* K, unsigned char* V, bf16* k, bf16* v, const int* ids, int* fault, i64 ldK, i64 ldV,
+                 i64 ldk, i64 ldv, int kheads, int vheads, int d, int dv, int rows) {
   beginNext();
   waitEarlier();
   const i64 n = blockIdx.x;

@@ -66,7 +66,8 @@ __device__ __forceinline__ void rowGrad(float* row, int classes, int target, boo
   }
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1) classify(float* loss, float* z, i64 ld, const int* targets, int classes, float scale, int grad, int* fault) {
+extern "C" __global__ void __launch_bounds__(1024, 1)
+classify(float* loss, float* z, i64 ld, const int* targets, int classes, float scale, int grad, int* fault) {
   __shared__ float room[32];
   float* row = z + blockIdx.x * ld;
   const int target = targets[blockIdx.x];
@@ -80,7 +81,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1) classify(float* loss, floa
 }
 
 // Classes split over ranks: the first call's kernel computes log Σ exp of this rank's classes and the target's logit.
-extern "C" __global__ void __launch_bounds__(1024, 1) classify_part(float* part, i64 ldp, const float* z, i64 ld, const int* targets, int classes, int* fault) {
+extern "C" __global__ void __launch_bounds__(1024, 1)
+classify_part(float* part, i64 ldp, const float* z, i64 ld, const int* targets, int classes, int* fault) {
   __shared__ float room[32];
   const float* row = z + blockIdx.x * ld;
   const int target = targets[blockIdx.x];
@@ -93,8 +95,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1) classify_part(float* part,
 }
 
 // The second call's kernel combines all ranks' parts, in rank order, and computes this rank's columns of dz.
-extern "C" __global__ void __launch_bounds__(1024, 1) classify_parts(float* loss, const float* parts, i64 ldp, int ranks, float* z, i64 ld, const int* targets, int classes,
-                                                                     float scale, int grad, int* fault) {
+extern "C" __global__ void __launch_bounds__(1024, 1)
+classify_parts(float* loss, const float* parts, i64 ldp, int ranks, float* z, i64 ld, const int* targets, int classes,
+               float scale, int grad, int* fault) {
   const int target = targets[blockIdx.x];
   const bool here = target >= 0 && target < classes, ok = here || target == ELSEWHERE;
   if (!ok && target != -1 && threadIdx.x == 0) report(fault, FAULT_CLASSIFY, target, classes);

@@ -3,14 +3,14 @@
 //
 //	lse = log Σ exp(z),  loss = lse − z[target],  dz = scale·(exp(z − lse) − onehot)
 //
-// Persistent blocks, one per SM, each takes every gridDim.x-th row. One producer thread loads rows in chunks of 16 KB by
-// the copy engine into a ring of SLOTS; 16 consumer warps read a chunk for the running maximum and sum as soon as it
+// Persistent blocks, one per SM, each takes every gridDim.x-th row. One producer thread loads rows in chunks of 16 KB
+// by the copy engine into a ring of SLOTS; 16 consumer warps read a chunk for the running maximum and sum as soon as it
 // arrives, keep the row in its slots, and read it again for dz, which frees the slots chunk by chunk for the next row.
-// So memory is busy while exponentials are taken, except for one reduction over the block per row. dz replaces z in place
-// as bf16, as in classify.cu: all of a row is in shared memory before any of it is written.
+// So memory is busy while exponentials are taken, except for one reduction over the block per row. dz replaces z in
+// place as bf16, as in classify.cu: all of a row is in shared memory before any of it is written.
 //
-// Bound: 4+2 bytes per logit; by count 6,300 cycles of ex2 for a row of 50,304, whose bytes take 16,000 at an SM's share
-// of the memory.
+// Bound: 4+2 bytes per logit; by count 6,300 cycles of ex2 for a row of 50,304, whose bytes take 16,000 at an SM's
+// share of the memory.
 #include "hopper_tile.cuh"
 
 constexpr int CONSUMERS = 512, WARPS = CONSUMERS / 32, CHUNK = 16384, FLOATS = CHUNK / 4;
@@ -65,7 +65,8 @@ __device__ __forceinline__ float reduceRow(float top, float sum, u32 room) {
 }
 
 // dz of the thread's logits, in place of z. Frees the row's slots.
-__device__ __forceinline__ void gradRow(float* row, const RingZ& ring, int n, int chunks, int classes, int target, float lse, float scale) {
+__device__ __forceinline__ void gradRow(float* row, const RingZ& ring, int n, int chunks, int classes, int target,
+                                        float lse, float scale) {
   const bool ok = target >= 0;
   for (int c = 0; c < chunks; c++) {
     float v[PARTS][4];

@@ -2,7 +2,8 @@
 // reported and gives zeros; ELSEWHERE, which another rank holds, gives zeros.
 #include "early.cuh"
 
-extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt, const int* ids, i64 rows, i64 cols, int vocab, int vec, int* fault) {
+extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt, const int* ids, i64 rows, i64 cols,
+                                 int vocab, int vec, int* fault) {
   beginNext();
   waitEarlier();
   FOR_EACH_8(r, c, rows, cols) {
@@ -24,14 +25,17 @@ extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt,
 // EmbedBackward: dtable[ids[n],:] += dout[n,:], rows in order of n, without float atomics: the rows are sorted into
 // buckets by id, each in order of n (a counting sort over chunks of 1024 rows), and a block adds up one bucket.
 //
-//	rank    in its chunk, how many earlier rows have the row's id; the last of them writes their number to count[chunk, id]
-//	offsets per id, count becomes the exclusive sum over chunks; ids that occur get an entry in `used` and a piece of `list`
+//	rank    in its chunk, how many earlier rows have the row's id; the last of them writes their number to
+//	        count[chunk, id]
+//	offsets per id, count becomes the exclusive sum over chunks; ids that occur get an entry in `used` and a piece
+//	        of `list`
 //	place   list[base[id] + count[chunk, id] + rank] = n
 //	gather  used[blockIdx.x]: dtable[id,:] += Σ dout[list[i],:] in order, 8 columns per thread
 //
 // The location of a bucket depends on the order of integer atomics, its content does not. Bound: one read of dout, and
 // one read and write of each row of dtable that occurs (and 4·V·N/1024 bytes of counts).
-extern "C" __global__ void __launch_bounds__(1024) embed_rank(int* rank, int* count, const int* ids, int rows, int vocab, int* fault) {
+extern "C" __global__ void __launch_bounds__(1024)
+embed_rank(int* rank, int* count, const int* ids, int rows, int vocab, int* fault) {
   __shared__ int id[1024];
   int n = blockIdx.x * 1024 + threadIdx.x, mine = n < rows ? ids[n] : -1;
   bool ok = mine >= 0 && mine < vocab;
@@ -67,15 +71,17 @@ extern "C" __global__ void embed_offsets(Bucket* used, int* base, int* count, in
   used[at].size = sum;
 }
 
-extern "C" __global__ void embed_place(int* list, const int* base, const int* count, const int* rank, const int* ids, int rows, int vocab) {
+extern "C" __global__ void embed_place(int* list, const int* base, const int* count, const int* rank, const int* ids,
+                                       int rows, int vocab) {
   int n = blockIdx.x * blockDim.x + threadIdx.x;
   if (n >= rows || rank[n] < 0) return;
   int id = ids[n];
   list[base[id] + count[(i64)(n >> 10) * vocab + id] + rank[n]] = n;
 }
 
-extern "C" __global__ void __launch_bounds__(128) embed_gather(float* dtable, i64 ldt, const bf16* dout, i64 ldo, const Bucket* used, const int* list,
-                                                               const int* cursor, int cols, int vec) {
+extern "C" __global__ void __launch_bounds__(128)
+embed_gather(float* dtable, i64 ldt, const bf16* dout, i64 ldo, const Bucket* used, const int* list, const int* cursor,
+             int cols, int vec) {
   if ((int)blockIdx.x >= cursor[0]) return;
   int id = used[blockIdx.x].id, base = used[blockIdx.x].base, size = used[blockIdx.x].size;
   int c = (blockIdx.y * 128 + threadIdx.x) * 8;

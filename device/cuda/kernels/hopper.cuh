@@ -11,8 +11,9 @@
 #define __grid_constant__
 #endif
 
-// A tensor map, filled by the driver (internal/cu, TensorMap). It must lie in a __grid_constant__ parameter, on 128 bytes: CUDA 12 asked for
-// 64, CUDA 13 asks for 128, and a map across two lines of a cache may be read half old and half new.
+// A tensor map, filled by the driver (internal/cu, TensorMap). It must lie in a __grid_constant__ parameter, on 128
+// bytes: CUDA 12 asked for 64, CUDA 13 asks for 128, and a map across two lines of a cache may be read half old and
+// half new.
 struct __align__(128) TensorMap {
   unsigned char bytes[128];
 };
@@ -87,7 +88,8 @@ __device__ __forceinline__ void bulkLoad(u32 dst, const void* src, int bytes, u3
 // fenced (proxyFence) if threads wrote it. bulkWaitRead waits until the sources of this thread's committed copies may
 // be overwritten, bulkWait until the copies are complete in memory.
 __device__ __forceinline__ void bulkStore(float* dst, u32 src, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst), "r"(src), "r"(bytes) : "memory");
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst), "r"(src),
+               "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void bulkAdd(float* dst, u32 src, int bytes) {
   asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(dst), "r"(src),

@@ -5,7 +5,8 @@
 
 // exp(q1·k1) and exp(q2·k2), in every lane of a warp. Odd lanes compute the second exponential while even ones compute
 // the first.
-__device__ __forceinline__ void exponentials(double& a, double& b, const float* q1, const float* k1, const float* q2, const float* k2, int n) {
+__device__ __forceinline__ void exponentials(double& a, double& b, const float* q1, const float* k1, const float* q2,
+                                             const float* k2, int n) {
   const int lane = threadIdx.x & 31;
   double x = 0, y = 0;
   for (int i = lane; i < n; i += 32) x += (double)q1[i] * k1[i], y += (double)q2[i] * k2[i];
@@ -14,8 +15,8 @@ __device__ __forceinline__ void exponentials(double& a, double& b, const float* 
   a = lane & 1 ? other : mine, b = lane & 1 ? mine : other;
 }
 
-extern "C" __global__ void __launch_bounds__(32) lambda(float* lam, const float* q1, const float* k1, const float* q2, const float* k2, int n, float init,
-                                                        int early) {
+extern "C" __global__ void __launch_bounds__(32)
+lambda(float* lam, const float* q1, const float* k1, const float* q2, const float* k2, int n, float init, int early) {
   beginNext();
   if (!early) waitEarlier();
   double a, b;
@@ -24,14 +25,16 @@ extern "C" __global__ void __launch_bounds__(32) lambda(float* lam, const float*
   if (threadIdx.x == 0) lam[0] = (float)(a - b + init);
 }
 
-extern "C" __global__ void __launch_bounds__(256) lambda_sum(double* part, const float* x, i64 ldx, i64 rows, i64 cols, int vec) {
+extern "C" __global__ void __launch_bounds__(256)
+lambda_sum(double* part, const float* x, i64 ldx, i64 rows, i64 cols, int vec) {
   partialSum<false>(part, x, ldx, rows, cols, vec);
 }
 
 // LambdaBackward: s = Σ dlam from the parts written by lambda_sum; dq1 += s·exp(q1·k1)·k1, dk1 += s·exp(q1·k1)·q1, and
 // the second pair with −s. Bound: the read of dlam.
-extern "C" __global__ void __launch_bounds__(128) lambda_backward(float* dq1, float* dk1, float* dq2, float* dk2, const float* q1, const float* k1,
-                                                                  const float* q2, const float* k2, int n, const double* part, int parts) {
+extern "C" __global__ void __launch_bounds__(128)
+lambda_backward(float* dq1, float* dk1, float* dq2, float* dk2, const float* q1, const float* k1, const float* q2,
+                const float* k2, int n, const double* part, int parts) {
   double a, b;
   exponentials(a, b, q1, k1, q2, k2, n);
   const double s = totalSum(part, parts);

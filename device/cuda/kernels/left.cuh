@@ -17,7 +17,8 @@ __device__ __forceinline__ uint4 fetchRow(const bf16* p, bool there, bool vec) {
   uint4 v = {0, 0, 0, 0};
   if (!there) return v;
   if (vec) return *(const uint4*)p;
-  v.x = p[0] | (u32)p[1] << 16, v.y = p[2] | (u32)p[3] << 16, v.z = p[4] | (u32)p[5] << 16, v.w = p[6] | (u32)p[7] << 16;
+  v.x = p[0] | (u32)p[1] << 16, v.y = p[2] | (u32)p[3] << 16, v.z = p[4] | (u32)p[5] << 16,
+      v.w = p[6] | (u32)p[7] << 16;
   return v;
 }
 
@@ -35,7 +36,9 @@ struct Stored {
   int m, k, flags;
   __device__ __forceinline__ void ahead() {}
   __device__ __forceinline__ void make(void*) {}
-  __device__ __forceinline__ uint4 at(int row, int k0) const { return fetchRow(x + row * ld + k0, k0 < k && row < m, flags & VEC_X); }
+  __device__ __forceinline__ uint4 at(int row, int k0) const {
+    return fetchRow(x + row * ld + k0, k0 < k && row < m, flags & VEC_X);
+  }
   __device__ __forceinline__ void done() {}
 };
 
@@ -61,7 +64,9 @@ struct Normed {
   uint4 weight; // the thread's part of the gain
 
   __device__ __forceinline__ int pitch() const { return (k + PIECE - 1) / PIECE * PIECE + 32; }
-  __device__ __forceinline__ void takeGain() { weight = fetchRow(gain + threadIdx.x * 8, (int)threadIdx.x * 8 < k, true); }
+  __device__ __forceinline__ void takeGain() {
+    weight = fetchRow(gain + threadIdx.x * 8, (int)threadIdx.x * 8 < k, true);
+  }
   __device__ __forceinline__ void ahead() {
     if (flags & EARLY_GAIN) takeGain();
   }

@@ -27,7 +27,8 @@ __device__ __forceinline__ void fetch(bf16* to, const bf16* x, i64 ldx, int r0, 
 }
 
 template <int BM, bool TA, bool TB>
-__device__ __forceinline__ void tile(const bf16* a, i64 lda, const bf16* b, i64 ldb, void* c, i64 ldc, int m, int n, int k, int per, float* part, int flags) {
+__device__ __forceinline__ void tile(const bf16* a, i64 lda, const bf16* b, i64 ldb, void* c, i64 ldc, int m, int n,
+                                     int k, int per, float* part, int flags) {
   constexpr int BN = 64, BK = 64, STAGES = BM == 16 ? 4 : 3;
   constexpr int WM = BM == 16 ? 16 : 32, WN = BM == 16 ? 16 : 32;
   constexpr int LA = (TA ? BM : BK) + 8, LB = (TB ? BK : BN) + 8;
@@ -69,12 +70,14 @@ __device__ __forceinline__ void tile(const bf16* a, i64 lda, const bf16* b, i64 
       u32 af[WM / 16][4], bf[4];
 #pragma unroll
       for (int i = 0; i < WM / 16; i++) {
-        if (TA) ldmatrix4t(af[i], sharedAddr(as + (kk + (lane & 7) + (lane >> 4) * 8) * LA + wm + i * 16 + (lane >> 3 & 1) * 8));
+        if (TA) ldmatrix4t(af[i], sharedAddr(as + (kk + (lane & 7) + (lane >> 4) * 8) * LA + wm + i * 16 +
+                                             (lane >> 3 & 1) * 8));
         else ldmatrix4(af[i], sharedAddr(as + (wm + i * 16 + (lane & 15)) * LA + kk + (lane >> 4) * 8));
       }
 #pragma unroll
       for (int j = 0; j < WN / 16; j++) {
-        if (TB) ldmatrix4(bf, sharedAddr(bs + (wn + j * 16 + (lane & 7) + (lane >> 4) * 8) * LB + kk + (lane >> 3 & 1) * 8));
+        if (TB)
+          ldmatrix4(bf, sharedAddr(bs + (wn + j * 16 + (lane & 7) + (lane >> 4) * 8) * LB + kk + (lane >> 3 & 1) * 8));
         else ldmatrix4t(bf, sharedAddr(bs + (kk + (lane & 15)) * LB + wn + j * 16 + (lane >> 4) * 8));
 #pragma unroll
         for (int i = 0; i < WM / 16; i++) {
@@ -107,10 +110,11 @@ __device__ __forceinline__ void tile(const bf16* a, i64 lda, const bf16* b, i64 
       }
 }
 
-#define MATMUL(name, BM, TA, TB)                                                                                                           \
-  extern "C" __global__ void __launch_bounds__(128) name(const bf16* a, i64 lda, const bf16* b, i64 ldb, void* c, i64 ldc, int m, int n,   \
-                                                         int k, int per, float* part, int flags) {                                         \
-    tile<BM, TA, TB>(a, lda, b, ldb, c, ldc, m, n, k, per, part, flags);                                                                   \
+#define MATMUL(name, BM, TA, TB)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(128)                                                                 \
+  name(const bf16* a, i64 lda, const bf16* b, i64 ldb, void* c, i64 ldc, int m, int n, int k, int per, float* part, \
+       int flags) {                                                                                                 \
+    tile<BM, TA, TB>(a, lda, b, ldb, c, ldc, m, n, k, per, part, flags);                                            \
   }
 MATMUL(matmul_nn_16, 16, false, false)
 MATMUL(matmul_nt_16, 16, false, true)

@@ -5,8 +5,10 @@
 // warp p % 8. A lane takes 16 bytes, k = 8t…8t+7 of row g, and uses words 0, 1 and then 2, 3 of both operands as the
 // mma's k pairs; the order of k inside a sum is free. A warp reads only its own data, so there is no barrier between
 // the loads and the sums. Three ways to have enough bytes in flight:
-//	rows    up to 16 rows: AHEAD pieces of weights and x in registers; for up to 8 rows and k = 1024 that is all of them
-//	long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns if there would be fewer blocks than SMs
+//	rows    up to 16 rows: AHEAD pieces of weights and x in registers; for up to 8 rows and k = 1024 that is all of
+//	        them
+//	long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns if there would
+//	        be fewer blocks than SMs
 //	staged  more rows, where x is the larger part: a ring of half pieces of both in shared memory
 // Weights are loaded before the kernels that compute x have ended (early.cuh); blocks for up to 8 rows are so small
 // that two kernels share an SM. Those of 16 columns for up to 8 rows can also do the next op (turn.cuh); with weights
@@ -39,7 +41,8 @@ __device__ __forceinline__ void finish(Out& out, float (*acc)[X][4], int m, int 
 #pragma unroll
     for (int j = 0; j < X; j++)
 #pragma unroll
-      for (int e = 0; e < 4; e++) warpSums[(warp * 8 * X + 8 * j + 2 * t + (e & 1)) * LINE + 16 * r + g + (e >> 1) * 8] = acc[r][j][e];
+      for (int e = 0; e < 4; e++)
+        warpSums[(warp * 8 * X + 8 * j + 2 * t + (e & 1)) * LINE + 16 * r + g + (e >> 1) * 8] = acc[r][j][e];
   __syncthreads();
   for (int i = threadIdx.x; i < 16 * R * 8 * X; i += 32 * WARPS) {
     const int row = i / (16 * R), col = i % (16 * R);
@@ -70,7 +73,8 @@ __device__ __forceinline__ void rows(In in, Out out, const bf16* w, i64 ldw, int
       for (int r = 0; r < R; r++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-          const int at = k0 + u * PIECE * WARPS + (i >> 1) * 32 + 8 * t, row = out.tile(n0 + 16 * r).column(g + (i & 1) * 8);
+          const int at = k0 + u * PIECE * WARPS + (i >> 1) * 32 + 8 * t,
+              row = out.tile(n0 + 16 * r).column(g + (i & 1) * 8);
           a[u][r][i >> 1][i & 1] = {0, 0, 0, 0};
           if (at < k && row < n) a[u][r][i >> 1][i & 1] = stream16(w + row * ldw + at);
         }
@@ -84,7 +88,8 @@ __device__ __forceinline__ void rows(In in, Out out, const bf16* w, i64 ldw, int
 #pragma unroll
     for (int u = 0; u < AHEAD; u++)
 #pragma unroll
-      for (int i = 0; i < 2 * X; i++) b[u][i >> 1][i & 1] = in.at(m0 + 8 * (i >> 1) + g, k0 + u * PIECE * WARPS + (i & 1) * 32 + 8 * t);
+      for (int i = 0; i < 2 * X; i++)
+        b[u][i >> 1][i & 1] = in.at(m0 + 8 * (i >> 1) + g, k0 + u * PIECE * WARPS + (i & 1) * 32 + 8 * t);
 #pragma unroll
     for (int u = 0; u < AHEAD; u++)
 #pragma unroll
@@ -147,10 +152,10 @@ __device__ __forceinline__ void longRows(Stored in, Out out, const bf16* w, i64 
 }
 
 // BLOCKS per SM leave a thread the registers that its loads in flight need.
-#define STORED(name, BLOCKS, ...)                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
-  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                 \
-    __VA_ARGS__(Stored{x, ldx, m, k, flags}, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);                                                \
+#define STORED(name, BLOCKS, ...)                                                                          \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                         \
+  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) { \
+    __VA_ARGS__(Stored{x, ldx, m, k, flags}, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);                \
   }
 STORED(matmul_rows8_short, 4, rows<1, 1, 2>)
 STORED(matmul_rows8_any, 2, rows<1, 1, 4>)
@@ -159,24 +164,26 @@ STORED(matmul_rows8_long, 4, longRows<16>)
 STORED(matmul_rows8_half, 4, longRows<8>)
 
 // The sources and targets of the other kernels, as their parameters.
-#define NORM_ARGS                                                                                                                          \
-  bf16 *h, i64 ldh, float *rstd, bf16 *sum, i64 lds, const bf16 *x, i64 ldx, const bf16 *delta, i64 ldd, const bf16 *gain, float eps
+#define NORM_ARGS                                                                                        \
+  bf16 *h, i64 ldh, float *rstd, bf16 *sum, i64 lds, const bf16 *x, i64 ldx, const bf16 *delta, i64 ldd, \
+      const bf16 *gain, float eps
 #define FROM_NORM Normed{m, k, h, ldh, rstd, sum, lds, x, ldx, delta, ldd, gain, eps, flags, 0, {}}
 #define STORED_ARGS const bf16 *x, i64 ldx
 #define FROM_MEMORY Stored{x, ldx, m, k, flags}
-#define TURN_ARGS                                                                                                                          \
-  const float *table, i64 ldt, const int *angle, int positions, float sign, int dim, int pairs, int k0, int v0, bf16 *K, i64 ldK, bf16 *V, \
-      i64 ldV, const int *slot, const int *pos, const int *pages, i64 ldp, int slots, int perSlot, int size, int lines, int *fault
-#define TO_CACHE                                                                                                                           \
-  Turned{(bf16*)c, ldc, table, ldt, angle, positions, sign, dim, pairs, k0, v0, K, ldK, V, ldV, slot, pos,                                 \
+#define TURN_ARGS                                                                                                \
+  const float *table, i64 ldt, const int *angle, int positions, float sign, int dim, int pairs, int k0, int v0,  \
+      bf16 *K, i64 ldK, bf16 *V, i64 ldV, const int *slot, const int *pos, const int *pages, i64 ldp, int slots, \
+      int perSlot, int size, int lines, int *fault
+#define TO_CACHE                                                                                           \
+  Turned{(bf16*)c, ldc, table, ldt, angle, positions, sign, dim, pairs, k0, v0, K, ldK, V, ldV, slot, pos, \
          {pages, ldp, slots, perSlot, size, lines}, fault, m, -1, false, false, 0.f, 0.f}
 #define GATE_ARGS bf16 *a, i64 lda
 #define TO_GATE Glu{(bf16*)c, ldc, a, lda, n / 2}
 
-#define JOINED(name, BLOCKS, IN, IN_ARGS, OUT, OUT_ARGS, ...)                                                                              \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
-  name(IN_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags, OUT_ARGS) {                                      \
-    __VA_ARGS__(IN, OUT, w, ldw, m, n, k, flags);                                                                                          \
+#define JOINED(name, BLOCKS, IN, IN_ARGS, OUT, OUT_ARGS, ...)                                         \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                    \
+  name(IN_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags, OUT_ARGS) { \
+    __VA_ARGS__(IN, OUT, w, ldw, m, n, k, flags);                                                     \
   }
 JOINED(matmul_turn8_short, 3, FROM_MEMORY, STORED_ARGS, TO_CACHE, TURN_ARGS, rows<1, 1, 2>)
 JOINED(matmul_turn8_long, 3, FROM_MEMORY, STORED_ARGS, TO_CACHE, TURN_ARGS, longRows<16>)
@@ -192,7 +199,8 @@ matmul_norm8_short(NORM_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, i
 
 // A half piece of `count` rows starting at row0, rows 64 bytes apart: a quarter of a warp reads two rows without bank
 // conflicts.
-__device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int row0, int rows, int count, int k0, int k, bool vec) {
+__device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int row0, int rows, int count, int k0,
+                                          int k, bool vec) {
   const int lane = threadIdx.x & 31, at = k0 + (lane & 3) * 8;
   for (int r = lane >> 2; r < count; r += 8) {
     const bool there = row0 + r < rows && at < k;
@@ -204,7 +212,8 @@ __device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, in
 
 // Each warp has a ring of STAGES half pieces: 16·R rows of weights, then 8·X rows of x.
 template <int R, int X>
-__device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {
+__device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n,
+                                       int k, int flags) {
   extern __shared__ float warpSums[];
   constexpr int STAGES = 3, STAGE = (16 * R + 8 * X) * 32;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
@@ -213,7 +222,8 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i6
   bf16* ring = (bf16*)warpSums + warp * STAGES * STAGE;
   const auto begin = [&](int i) { return (warp + WARPS * (i >> 1)) * PIECE + (i & 1) * 32; };
   const auto weights = [&](int i) { stageHalf(ring + i % STAGES * STAGE, w, ldw, n0, n, 16 * R, begin(i), k, true); };
-  const auto input = [&](int i) { stageHalf(ring + i % STAGES * STAGE + 16 * R * 32, x, ldx, m0, m, 8 * X, begin(i), k, flags & VEC_X); };
+  const auto input = [&](int i) { stageHalf(ring + i % STAGES * STAGE + 16 * R * 32, x, ldx, m0, m, 8 * X, begin(i), k,
+                                            flags & VEC_X); };
   float acc[R][X][4] = {};
   beginNext();
   if (!(flags & EARLY_W)) waitEarlier();
@@ -246,10 +256,10 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i6
   finish<R, X>(out, acc, m, n, m0, n0);
 }
 
-#define STAGED(name, R, X)                                                                                                                 \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                                              \
-  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                 \
-    staged<R, X>(x, ldx, w, ldw, c, ldc, m, n, k, flags);                                                                                  \
+#define STAGED(name, R, X)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                              \
+  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) { \
+    staged<R, X>(x, ldx, w, ldw, c, ldc, m, n, k, flags);                                                  \
   }
 STAGED(matmul_rows32_1, 1, 4)
 STAGED(matmul_rows32_2, 2, 4)

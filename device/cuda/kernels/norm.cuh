@@ -14,5 +14,7 @@ __device__ __forceinline__ void addRounded(float* s, const float* d) {
 #pragma unroll
   for (int i = 0; i < 8; i++) s[i] = toFloat(toBf16(s[i] + d[i]));
 }
-__device__ __forceinline__ float normRstd(float squares, int cols, float eps) { return 1.f / sqrtf(squares / (float)cols + eps); }
+__device__ __forceinline__ float normRstd(float squares, int cols, float eps) {
+  return 1.f / sqrtf(squares / (float)cols + eps);
+}
 #endif

@@ -83,7 +83,9 @@ __device__ __forceinline__ void storeRaw(bf16* p, const Raw& r, int n, bool vec)
     for (int i = 0; i < 8; i++) if (i < n) p[i] = (bf16)(r.x[i / 2] >> 16 * (i % 2));
   }
 }
-__device__ __forceinline__ float element(const Raw& r, int i) { return i % 2 == 0 ? lowBf16(r.x[i / 2]) : highBf16(r.x[i / 2]); }
+__device__ __forceinline__ float element(const Raw& r, int i) {
+  return i % 2 == 0 ? lowBf16(r.x[i / 2]) : highBf16(r.x[i / 2]);
+}
 
 // ---- reductions: a fixed tree, the same bits each time, the result in every thread ----
 template <typename T> __device__ __forceinline__ T warpSum(T x) {

@@ -1,7 +1,8 @@
 // AttentionProbs: out[r,s] = softmax_s(scale·q_r·k_s) for s ≤ row+r, 0 beyond, or the scaled logits. One block per row,
 // a warp per key at a time; out holds the logits temporarily. For inspection, not for speed.
 extern "C" __global__ void __launch_bounds__(256)
-attention_probs(float* out, const bf16* q, const bf16* k, i64 ldout, i64 ldq, i64 ldk, int row, int T, int D, float scale, int logits) {
+attention_probs(float* out, const bf16* q, const bf16* k, i64 ldout, i64 ldq, i64 ldk, int row, int T, int D,
+                float scale, int logits) {
   __shared__ float room[32];
   const int last = row + blockIdx.x, lane = threadIdx.x & 31;
   float* y = out + blockIdx.x * ldout;

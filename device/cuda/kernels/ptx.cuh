@@ -1,6 +1,7 @@
-// The instructions that C++ has no name for, as small functions, and (for clang, which checks the syntax without a toolkit)
-// what NVRTC knows by itself: qualifiers, built-in variables and functions. Everything is valid from sm_80 on. A test puts its
-// own version of this file in place to run the kernels on a CPU, so inline PTX belongs here (or in attn_ptx.cuh) only.
+// The instructions that C++ has no name for, as small functions, and (for clang, which checks the syntax without a
+// toolkit) what NVRTC knows by itself: qualifiers, built-in variables and functions. Everything is valid from sm_80 on.
+// A test puts its own version of this file in place to run the kernels on a CPU, so inline PTX belongs here (or in
+// attn_ptx.cuh) only.
 #ifndef __CUDACC_RTC__
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
@@ -72,9 +73,10 @@ __device__ __forceinline__ u32 packBf16(float lo, float hi) {
 // With g = lane/4 and t = lane%4: a0 (g,2t) a1 (g+8,2t) a2 (g,2t+8) a3 (g+8,2t+8); b0 (2t,g) b1 (2t+8,g);
 // d0 d1 (g,2t…2t+1), d2 d3 (g+8,2t…2t+1).
 __device__ __forceinline__ void mma16816(float* d, const u32* a, const u32* b) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+      "r"(b[0]), "r"(b[1]));
 }
 
 // The same of fp16.
@@ -129,4 +131,6 @@ __device__ __forceinline__ void cpAsync16(u32 dst, const void* src, int bytes = 
 }
 __device__ __forceinline__ void cpCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most N of the youngest groups are in flight.
-template <int N> __device__ __forceinline__ void cpWait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ __forceinline__ void cpWait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}

@@ -7,15 +7,17 @@
 #include "norm.cuh"
 
 template <int K>
-__device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd,
-                                        const bf16* w, int cols, float eps, int vec, int early) {
+__device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx,
+                                        const bf16* delta, i64 ldd, const bf16* w, int cols, float eps, int vec,
+                                        int early) {
   __shared__ float room[32];
   beginNext();
   i64 r = blockIdx.x;
   float s[K][8], g[K][8], ss = 0.f;
   if (early)
 #pragma unroll
-    for (int k = 0; k < K; k++) load8(g[k], w + (k * blockDim.x + threadIdx.x) * 8, cols - (int)(k * blockDim.x + threadIdx.x) * 8, vec);
+    for (int k = 0; k < K; k++)
+      load8(g[k], w + (k * blockDim.x + threadIdx.x) * 8, cols - (int)(k * blockDim.x + threadIdx.x) * 8, vec);
   waitEarlier();
 #pragma unroll
   for (int k = 0; k < K; k++) {
@@ -41,22 +43,25 @@ __device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum
   }
 }
 
-extern "C" __global__ void __launch_bounds__(1024) rmsnorm(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta,
-                                                           i64 ldd, const bf16* w, int cols, float eps, int vec, int early) {
+extern "C" __global__ void __launch_bounds__(1024)
+rmsnorm(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd,
+        const bf16* w, int cols, float eps, int vec, int early) {
   forward<1>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec, early);
 }
 // Rows wider than 8192.
-extern "C" __global__ void __launch_bounds__(1024) rmsnorm_wide(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx,
-                                                                const bf16* delta, i64 ldd, const bf16* w, int cols, float eps, int vec, int early) {
+extern "C" __global__ void __launch_bounds__(1024)
+rmsnorm_wide(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd,
+             const bf16* w, int cols, float eps, int vec, int early) {
   forward<4>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec, early);
 }
 
 #include "columns.cuh"
 
 // RMSNormBackward: x̂ = x·rstd, g = dy·w; dx += rstd·(g − x̂·mean(g·x̂)); dw += Σ_n dy·x̂.
-// A block owns `per` rows, two at a time, and keeps its columns of w and of dw's part in registers (K pieces of 8 a thread);
-// rmsnorm_finish adds the parts in order. Bound by reading dy, x and dx and writing dx, once each. So that enough bytes are
-// in flight, rows wait for their mean in memory format, 4 registers for 8 numbers, and are unpacked twice.
+// A block owns `per` rows, two at a time, and keeps its columns of w and of dw's part in registers (K pieces of 8 a
+// thread); rmsnorm_finish adds the parts in order. Bound by reading dy, x and dx and writing dx, once each. So that
+// enough bytes are in flight, rows wait for their mean in memory format, 4 registers for 8 numbers, and are unpacked
+// twice.
 // Sums of two numbers over the block, in every thread. Two calls need no barrier between them.
 __device__ __forceinline__ void blockSum2(float (&x)[2], float (*room)[32]) {
   int warps = blockDim.x >> 5, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -69,8 +74,9 @@ __device__ __forceinline__ void blockSum2(float (&x)[2], float (*room)[32]) {
 }
 
 template <int K>
-__device__ __forceinline__ void backward(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx, const bf16* w,
-                                         const float* rstd, i64 rows, int cols, int per, int vec) {
+__device__ __forceinline__ void backward(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy,
+                                         const bf16* x, i64 ldx, const bf16* w, const float* rstd, i64 rows, int cols,
+                                         int per, int vec) {
   __shared__ float room[2][32];
   float weight[K][8], dw[K][8];
 #pragma unroll
@@ -120,7 +126,8 @@ __device__ __forceinline__ void backward(bf16* dx, i64 lddx, float* part, const 
         float d[8];
 #pragma unroll
         for (int i = 0; i < 8; i++)
-          d[i] = element(rdx[b][k], i) + inv[b] * (element(rdy[b][k], i) * weight[k][i] - element(rx[b][k], i) * inv[b] * mean);
+          d[i] = element(rdx[b][k], i) +
+              inv[b] * (element(rdy[b][k], i) * weight[k][i] - element(rx[b][k], i) * inv[b] * mean);
         store8(dx + (r + b) * lddx + c, d, cols - c, vec);
       }
     }
@@ -132,13 +139,15 @@ __device__ __forceinline__ void backward(bf16* dx, i64 lddx, float* part, const 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 2) rmsnorm_backward(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx,
-                                                                    const bf16* w, const float* rstd, i64 rows, int cols, int per, int vec) {
+extern "C" __global__ void __launch_bounds__(512, 2)
+rmsnorm_backward(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx, const bf16* w,
+                 const float* rstd, i64 rows, int cols, int per, int vec) {
   backward<1>(dx, lddx, part, dy, ldy, x, ldx, w, rstd, rows, cols, per, vec);
 }
 // Rows wider than 4096: registers do not suffice, and spills stay in cache.
-extern "C" __global__ void __launch_bounds__(1024) rmsnorm_backward_wide(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx,
-                                                                         const bf16* w, const float* rstd, i64 rows, int cols, int per, int vec) {
+extern "C" __global__ void __launch_bounds__(1024)
+rmsnorm_backward_wide(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx, const bf16* w,
+                      const float* rstd, i64 rows, int cols, int per, int vec) {
   backward<4>(dx, lddx, part, dy, ldy, x, ldx, w, rstd, rows, cols, per, vec);
 }
 

@@ -34,8 +34,8 @@ __device__ __forceinline__ float rowSum(const float (&x)[PIECES]) {
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, PIECES <= 3 ? 8 : PIECES == 4 ? 6 : 4)
-    rmsnorm_warps(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd, const bf16* w,
-                  int rows, int cols, float eps) {
+    rmsnorm_warps(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd,
+                  const bf16* w, int rows, int cols, float eps) {
   Raw weight[PIECES];
   loadPieces(weight, w, cols);
   for (int r = blockIdx.x * WARPS + (threadIdx.x >> 5); r < rows; r += gridDim.x * WARPS) {
@@ -73,10 +73,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, PIECES <= 3 ? 8 : PIECE
   }
 }
 
-// x̂ = x·rstd, g = dy·w; dx += rstd·(g − x̂·mean(g·x̂)); part[block] = Σ dy·x̂ over the block's rows, which rmsnorm_finish adds.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, PIECES == 1 ? 8 : PIECES == 2 ? 5 : PIECES == 3 ? 4 : PIECES == 4 ? 3 : 2)
-    rmsnorm_backward_warps(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx, const bf16* w, const float* rstd,
-                           int rows, int cols) {
+// x̂ = x·rstd, g = dy·w; dx += rstd·(g − x̂·mean(g·x̂)); part[block] = Σ dy·x̂ over the block's rows, which
+// rmsnorm_finish adds.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, PIECES == 1 ? 8 : PIECES == 2 ? 5 : PIECES == 3 ? 4
+                                             : PIECES == 4 ? 3 : 2)
+    rmsnorm_backward_warps(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx,
+                           const bf16* w, const float* rstd, int rows, int cols) {
   __shared__ float room[PIECES * 256];
   const int warp = threadIdx.x >> 5;
   Raw weight[PIECES];

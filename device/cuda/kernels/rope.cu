@@ -6,8 +6,8 @@
 #include "rope.cuh"
 
 template <int W, bool INTERLEAVED>
-__device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, u32 rows, int heads, int dim, int positions,
-                                     float sign, int* fault) {
+__device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, u32 rows, int heads,
+                                     int dim, int positions, float sign, int* fault) {
   beginNext();
   u32 half = dim / 2, per = heads * (half / W), at = blockIdx.x * blockDim.x + threadIdx.x;
   u32 r = at / per, unit = at % per;
@@ -38,10 +38,10 @@ __device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 l
   }
 }
 
-#define ROPE(name, W, INTERLEAVED)                                                                                                       \
-  extern "C" __global__ void name(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, int rows, int heads, int dim,           \
-                                  int positions, float sign, int* fault) {                                                               \
-    turn<W, INTERLEAVED>(x, ldx, table, ldt, pos, rows, heads, dim, positions, sign, fault);                                             \
+#define ROPE(name, W, INTERLEAVED)                                                                                    \
+  extern "C" __global__ void name(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, int rows, int heads, \
+                                  int dim, int positions, float sign, int* fault) {                                   \
+    turn<W, INTERLEAVED>(x, ldx, table, ldt, pos, rows, heads, dim, positions, sign, fault);                          \
   }
 ROPE(rope_half_1, 1, false)
 ROPE(rope_half_8, 8, false)

@@ -1,7 +1,7 @@
 // Rope of some rows and CacheWrite of its result into an int8 cache in one kernel, as rope_cache.cu for bf16: x [rows,
 // heads·dim] is rotated in place; its heads at and after k0 are the keys, which go to (slot[n], pos[n]) of the cache as
-// stored, rounded to bytes (bytes.cuh), and so do the values. 16 lanes take a head of a row, 8 adjacent elements each or,
-// if pairs are half a head apart or a value has more than 128 columns, twice 8. The same bits as the two kernels.
+// stored, rounded to bytes (bytes.cuh), and so do the values. 16 lanes take a head of a row, 8 adjacent elements each
+// or, if pairs are half a head apart or a value has more than 128 columns, twice 8. The same bits as the two kernels.
 #include "attn_page.cuh"
 #include "bytes.cuh"
 #include "early.cuh"
@@ -50,11 +50,13 @@ struct Part {
 };
 
 template <bool INTERLEAVED>
-__device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle, int rows, int heads, int dim, int positions,
-                                            float sign, unsigned char* K, i64 ldK, int k0, unsigned char* V, i64 ldV, bf16* v, i64 ldv, int vheads,
-                                            int dv, const int* slot, const int* pos, const Pages& cache, int* fault) {
+__device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle, int rows,
+                                            int heads, int dim, int positions, float sign, unsigned char* K, i64 ldK,
+                                            int k0, unsigned char* V, i64 ldV, bf16* v, i64 ldv, int vheads, int dv,
+                                            const int* slot, const int* pos, const Pages& cache, int* fault) {
   beginNext();
-  const int item = blockIdx.x * 8 + threadIdx.x / 16, lane = threadIdx.x & 15, per = heads + vheads, r = item / per, h = item % per;
+  const int item = blockIdx.x * 8 + threadIdx.x / 16, lane = threadIdx.x & 15, per = heads + vheads, r = item / per,
+      h = item % per;
   const bool in = r < rows, value = h >= heads; // lanes of items beyond the last take part in the maxima
   const int p = in ? angle[r] : 0, row = in ? pageAt(cache, slot[r], pos[r]) : -1;
   const bool known = p >= 0 && p < positions;
@@ -81,13 +83,14 @@ __device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table
   if (lane == 0) ((float*)(to + (all * width + 15) / 16 * 16))[head] = top / 127.f;
 }
 
-#define ROPE_BYTES(name, INTERLEAVED)                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(128)                                                                                        \
-  name(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle, int rows, int heads, int dim, int positions, float sign,           \
-       unsigned char* K, i64 ldK, int k0, unsigned char* V, i64 ldV, bf16* v, i64 ldv, int vheads, int dv, const int* slot,                \
-       const int* pos, const int* pages, i64 ldp, int slots, int perSlot, int size, int lines, int* fault) {                               \
-    turnAndKeep<INTERLEAVED>(x, ldx, table, ldt, angle, rows, heads, dim, positions, sign, K, ldK, k0, V, ldV, v, ldv, vheads, dv, slot,   \
-                             pos, {pages, ldp, slots, perSlot, size, lines}, fault);                                                       \
+#define ROPE_BYTES(name, INTERLEAVED)                                                                                  \
+  extern "C" __global__ void __launch_bounds__(128)                                                                    \
+  name(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle, int rows, int heads, int dim, int positions,   \
+       float sign, unsigned char* K, i64 ldK, int k0, unsigned char* V, i64 ldV, bf16* v, i64 ldv, int vheads, int dv, \
+       const int* slot, const int* pos, const int* pages, i64 ldp, int slots, int perSlot, int size, int lines,        \
+       int* fault) {                                                                                                   \
+    turnAndKeep<INTERLEAVED>(x, ldx, table, ldt, angle, rows, heads, dim, positions, sign, K, ldK, k0, V, ldV, v, ldv, \
+                             vheads, dv, slot, pos, {pages, ldp, slots, perSlot, size, lines}, fault);                 \
   }
 ROPE_BYTES(rope_bytes_half, false)
 ROPE_BYTES(rope_bytes_pairs, true)

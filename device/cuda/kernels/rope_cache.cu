@@ -8,11 +8,13 @@
 #include "rope.cuh"
 
 template <bool INTERLEAVED>
-__device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle, int rows, int heads, int dim, int positions,
-                                            float sign, bf16* K, i64 ldK, int k0, bf16* V, i64 ldV, const bf16* v, i64 ldv, int vw, const int* slot,
+__device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle,
+                                            int rows, int heads, int dim, int positions, float sign, bf16* K, i64 ldK,
+                                            int k0, bf16* V, i64 ldV, const bf16* v, i64 ldv, int vw, const int* slot,
                                             const int* pos, const Pages& cache, int* fault) {
   beginNext();
-  const int half = dim / 2, each = half / (INTERLEAVED ? 4 : 8), turns = heads * each, per = turns + vw / 8; // threads of a head, of a row
+  // Threads of a head, of a row.
+  const int half = dim / 2, each = half / (INTERLEAVED ? 4 : 8), turns = heads * each, per = turns + vw / 8;
   const int at = blockIdx.x * blockDim.x + threadIdx.x, r = at / per, unit = at % per;
   if (r >= rows) {
     waitEarlier();
@@ -44,13 +46,13 @@ __device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table
   if (key && !INTERLEAVED) store8(key + half, b, 8, true);
 }
 
-#define ROPE_CACHE(name, INTERLEAVED)                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(128)                                                                                        \
-  name(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle, int rows, int heads, int dim, int positions, float sign, bf16* K,  \
-       i64 ldK, int k0, bf16* V, i64 ldV, const bf16* v, i64 ldv, int vw, const int* slot, const int* pos, const int* pages, i64 ldp,      \
-       int slots, int perSlot, int size, int lines, int* fault) {                                                                          \
-    turnAndKeep<INTERLEAVED>(x, ldx, table, ldt, angle, rows, heads, dim, positions, sign, K, ldK, k0, V, ldV, v, ldv, vw, slot, pos,      \
-                             {pages, ldp, slots, perSlot, size, lines}, fault);                                                            \
+#define ROPE_CACHE(name, INTERLEAVED)                                                                                  \
+  extern "C" __global__ void __launch_bounds__(128)                                                                    \
+  name(bf16* x, i64 ldx, const float* table, i64 ldt, const int* angle, int rows, int heads, int dim, int positions,   \
+       float sign, bf16* K, i64 ldK, int k0, bf16* V, i64 ldV, const bf16* v, i64 ldv, int vw, const int* slot,        \
+       const int* pos, const int* pages, i64 ldp, int slots, int perSlot, int size, int lines, int* fault) {           \
+    turnAndKeep<INTERLEAVED>(x, ldx, table, ldt, angle, rows, heads, dim, positions, sign, K, ldK, k0, V, ldV, v, ldv, \
+                             vw, slot, pos, {pages, ldp, slots, perSlot, size, lines}, fault);                         \
   }
 ROPE_CACHE(rope_cache_half, false)
 ROPE_CACHE(rope_cache_pairs, true)

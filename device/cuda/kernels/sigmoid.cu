@@ -18,7 +18,8 @@ __device__ __forceinline__ void forward(T* y, i64 ldy, const T* x, i64 ldx, i64 
 }
 
 template <typename T>
-__device__ __forceinline__ void backward(T* dx, i64 lddx, const T* dy, i64 lddy, const T* y, i64 ldy, i64 rows, i64 cols, int vec) {
+__device__ __forceinline__ void backward(T* dx, i64 lddx, const T* dy, i64 lddy, const T* y, i64 ldy, i64 rows,
+                                         i64 cols, int vec) {
   FOR_EACH_8(r, c, rows, cols) {
     float d[8], v[8];
     int n = left8(c, cols);
@@ -30,13 +31,13 @@ __device__ __forceinline__ void backward(T* dx, i64 lddx, const T* dy, i64 lddy,
   }
 }
 
-#define SIGMOID(suffix, T)                                                                                                               \
-  extern "C" __global__ void sigmoid_##suffix(T* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols, int vec) {                         \
-    forward(y, ldy, x, ldx, rows, cols, vec);                                                                                            \
-  }                                                                                                                                      \
-  extern "C" __global__ void sigmoid_backward_##suffix(T* dx, i64 lddx, const T* dy, i64 lddy, const T* y, i64 ldy, i64 rows, i64 cols,  \
-                                                       int vec) {                                                                        \
-    backward(dx, lddx, dy, lddy, y, ldy, rows, cols, vec);                                                                               \
+#define SIGMOID(suffix, T)                                                                                          \
+  extern "C" __global__ void sigmoid_##suffix(T* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols, int vec) {    \
+    forward(y, ldy, x, ldx, rows, cols, vec);                                                                       \
+  }                                                                                                                 \
+  extern "C" __global__ void sigmoid_backward_##suffix(T* dx, i64 lddx, const T* dy, i64 lddy, const T* y, i64 ldy, \
+                                                       i64 rows, i64 cols, int vec) {                               \
+    backward(dx, lddx, dy, lddy, y, ldy, rows, cols, vec);                                                          \
   }
 SIGMOID(bf16, bf16)
 SIGMOID(f32, float)

@@ -3,8 +3,8 @@
 // and writing out, once each.
 #include "early.cuh"
 
-extern "C" __global__ void subtractheads(bf16* out, i64 ldo, const bf16* a, i64 lda, const float* lam, i64 ldl, int step, u32 rows, u32 heads, u32 dv,
-                                         int vec) {
+extern "C" __global__ void subtractheads(bf16* out, i64 ldo, const bf16* a, i64 lda, const float* lam, i64 ldl,
+                                         int step, u32 rows, u32 heads, u32 dv, int vec) {
   beginNext();
   const u32 pieces = (dv + 7) / 8, at = blockIdx.x * blockDim.x + threadIdx.x, unit = at / pieces;
   const u32 r = unit / heads, h = unit % heads, c = at % pieces * 8;
@@ -24,8 +24,9 @@ extern "C" __global__ void subtractheads(bf16* out, i64 ldo, const bf16* a, i64 
 // SubtractHeadsBackward: da_h = dout_h, da_{H+h} = −λ_h·dout_h, dλ_h = −Σ dout_h·a_{H+h}. A head of a row has `lanes`
 // adjacent lanes of a warp, a power of two: lane l takes pieces of 8 elements number l, l + lanes, … The sum is a fixed
 // tree that depends on dv alone. Bound: reading dout and half of a and writing da, once each.
-extern "C" __global__ void subtractheads_backward(bf16* da, i64 ldda, float* dlam, i64 lddl, const bf16* dout, i64 lddo, const bf16* a, i64 lda,
-                                                  const float* lam, i64 ldl, int step, u32 rows, u32 heads, u32 dv, u32 lanes, int vec) {
+extern "C" __global__ void subtractheads_backward(bf16* da, i64 ldda, float* dlam, i64 lddl, const bf16* dout, i64 lddo,
+                                                  const bf16* a, i64 lda, const float* lam, i64 ldl, int step, u32 rows,
+                                                  u32 heads, u32 dv, u32 lanes, int vec) {
   const u32 at = blockIdx.x * blockDim.x + threadIdx.x, unit = at / lanes, lane = at % lanes;
   const u32 r = unit / heads, h = unit % heads;
   const bool there = r < rows; // all lanes take part in the sums

@@ -38,8 +38,8 @@ extern "C" __global__ void swiglu(bf16* y, i64 ldy, const bf16* gu, i64 ldg, i64
 
 // SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ, and y again. dgu may alias gu and y dy: a thread reads its 24
 // elements before it writes as many.
-extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, bf16* y, i64 ldy, const bf16* dy, i64 lddy, const bf16* gu, i64 ldg, i64 rows, i64 cols,
-                                           int vec) {
+extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, bf16* y, i64 ldy, const bf16* dy, i64 lddy,
+                                           const bf16* gu, i64 ldg, i64 rows, i64 cols, int vec) {
   FOR_EACH_8(r, c, rows, cols) {
     float g[8], u[8], d[8];
     int n = left8(c, cols);

@@ -150,7 +150,8 @@ struct Tile {
   int mode, units;  // of 16 bytes in a row
   bool flip;
   Tile(u64 desc, bool flip)
-      : start((u32)(desc & 0x3fff) << 4), lead((u32)(desc >> 16 & 0x3fff) << 4), stride((u32)(desc >> 32 & 0x3fff) << 4),
+      : start((u32)(desc & 0x3fff) << 4), lead((u32)(desc >> 16 & 0x3fff) << 4),
+          stride((u32)(desc >> 32 & 0x3fff) << 4),
         mode((int)(desc >> 62)), units(mode == 0 ? 1 : 16 >> mode), flip(flip) {
     if (desc >> 49 & 7) die("a descriptor with a base offset");
   }
@@ -167,7 +168,8 @@ struct Tile {
     }
     return swizzle(at, mode);
   }
-  // Elements (i, 0) to (i, 15). A swizzle moves 16 bytes as one, so that of those that lie together one address is enough.
+  // Elements (i, 0) to (i, 15). A swizzle moves 16 bytes as one, so that of those that lie together one address is
+  // enough.
   void row(int i, float* out) const {
     for (int k = 0, run = flip ? 1 : 8; k < 16; k += run) {
       const u32 from = at(i, k);

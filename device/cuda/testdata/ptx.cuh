@@ -1,8 +1,9 @@
-// kernels/ptx.cuh for a CPU: a kernel is ordinary C++, its threads are fibers of one OS thread, and blocks run one after
-// the other. A fiber runs until it needs the others: at a barrier of the block, or where a warp acts as one (shuffle, mma,
-// ldmatrix, vote). Blocks, warps and lanes take turns in an order that changes from launch to launch, so that work which leans
-// on an order without a barrier differs between two runs. Shared memory is poisoned before each block, asynchronous copies land only when they are waited for,
-// and a barrier that not all reach, or an address that is not aligned, ends the program with a message.
+// kernels/ptx.cuh for a CPU: a kernel is ordinary C++, its threads are fibers of one OS thread, and blocks run one
+// after the other. A fiber runs until it needs the others: at a barrier of the block, or where a warp acts as one
+// (shuffle, mma, ldmatrix, vote). Blocks, warps and lanes take turns in an order that changes from launch to launch, so
+// that work which leans on an order without a barrier differs between two runs. Shared memory is poisoned before each
+// block, asynchronous copies land only when they are waited for, and a barrier that not all reach, or an address that
+// is not aligned, ends the program with a message.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,8 @@ asm(".text\n.local emu_switch\n.type emu_switch,@function\nemu_switch:\n"
     "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\nret\n");
 
 namespace emu {
-// A growing list of elements that may be moved byte by byte. The standard library's headers would double the time that a
-// kernel takes to compile.
+// A growing list of elements that may be moved byte by byte. The standard library's headers would double the time that
+// a kernel takes to compile.
 template <typename T> struct List {
   T* items = nullptr;
   int count = 0, room = 0;
@@ -88,7 +89,8 @@ static void (*beginBlock)();
 static void (*endThread)();
 
 [[noreturn]] static void die(const char* why) {
-  fprintf(stderr, "emulated kernel: %s (block %u,%u,%u thread %u)\n", why, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x);
+  fprintf(stderr, "emulated kernel: %s (block %u,%u,%u thread %u)\n", why, blockIdx.x, blockIdx.y, blockIdx.z,
+          threadIdx.x);
   abort();
 }
 
@@ -165,8 +167,8 @@ static bool arrive(int id, int threads) {
   return true;
 }
 
-// Runs the ready warps of all warpgroups but one, or of that one alone; says whether any ran. releasePhases has the same arguments: copies that
-// only a starved warpgroup waits for come late.
+// Runs the ready warps of all warpgroups but one, or of that one alone; says whether any ran. releasePhases has the
+// same arguments: copies that only a starved warpgroup waits for come late.
 static bool runWarps(int group, bool alone) {
   bool ran = false;
   for (int at = 0, warps = (count + 31) / 32; at < warps; at++) {
@@ -178,8 +180,8 @@ static bool runWarps(int group, bool alone) {
   return ran;
 }
 
-// One warpgroup of a block, another in the next block and none in some, is starved: it runs only when the others cannot go on. What leans on
-// two warpgroups being about equally fast fails then.
+// One warpgroup of a block, another in the next block and none in some, is starved: it runs only when the others cannot
+// go on. What leans on two warpgroups being about equally fast fails then.
 static void runBlock(u32 block) {
   memset(dynamic, 0xff, sizeof dynamic);
   memset(named, 0, sizeof named);
@@ -187,7 +189,8 @@ static void runBlock(u32 block) {
   for (int i = 0; i < count; i++) begin(i);
   const int groups = (count + 127) / 128, starved = (int)((launches + block) % (groups + 1));
   for (bool live = true; live;) {
-    bool ran = runWarps(starved, false), freed = release(0, count, BLOCK) || (releasePhases && releasePhases(starved, false));
+    bool ran = runWarps(starved, false), freed = release(0, count, BLOCK) ||
+        (releasePhases && releasePhases(starved, false));
     if (!ran && !freed) {
       ran = runWarps(starved, true);
       freed = release(0, count, BLOCK) || (releasePhases && releasePhases(starved, true));
@@ -218,13 +221,17 @@ template <int N, int... I> struct PlacesTo : PlacesTo<N - 1, N - 1, I...> {};
 template <int... I> struct PlacesTo<0, I...> { typedef Places<I...> All; };
 template <typename T> struct Plain { typedef T Type; };
 template <typename T> struct Plain<T&> { typedef T Type; };
-template <typename... A, int... I> void invokeAt(void (*f)(A...), void** p, Places<I...>) { f(*(typename Plain<A>::Type*)p[I]...); }
-template <typename... A> void invoke(void (*f)(A...), void** p) { invokeAt(f, p, typename PlacesTo<sizeof...(A)>::All()); }
+template <typename... A, int... I>
+void invokeAt(void (*f)(A...), void** p, Places<I...>) { f(*(typename Plain<A>::Type*)p[I]...); }
+template <typename... A>
+void invoke(void (*f)(A...), void** p) { invokeAt(f, p, typename PlacesTo<sizeof...(A)>::All()); }
 }  // namespace emu
 
-extern "C" __attribute__((visibility("default"))) void emu_launch(void (*k)(void**), u64 gx, u64 gy, u64 gz, u64 bx, u64 by, u64 bz, void** params) {
+extern "C" __attribute__((visibility("default"))) void emu_launch(void (*k)(void**), u64 gx, u64 gy, u64 gz, u64 bx,
+                                                                  u64 by, u64 bz, void** params) {
   if (!emu::stacks)
-    emu::stacks = (char*)mmap(0, 1024 * emu::STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    emu::stacks = (char*)mmap(0, 1024 * emu::STACK, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   emu::kernel = k;
   emu::params = params;
   gridDim = {(unsigned)gx, (unsigned)gy, (unsigned)gz};
@@ -248,7 +255,9 @@ template <typename T> static T shuffle(T x, int from) {
   memcpy(&x, s.v[from], sizeof x);
   return x;
 }
-template <typename T> static T __shfl_xor_sync(unsigned, T x, int mask, int = 32) { return shuffle(x, emu::lane() ^ mask); }
+template <typename T> static T __shfl_xor_sync(unsigned, T x, int mask, int = 32) {
+  return shuffle(x, emu::lane() ^ mask);
+}
 template <typename T> static T __shfl_sync(unsigned, T x, int from, int = 32) { return shuffle(x, from & 31); }
 static int atomicAdd(int* p, int x) { int old = *p; *p += x; return old; }
 static int atomicCAS(int* p, int want, int x) { int old = *p; if (old == want) *p = x; return old; }
@@ -288,7 +297,8 @@ template <typename L, typename H> static void mmaOf(float* d, const u32* a, cons
 }
 
 static void mma16816(float* d, const u32* a, const u32* b) {
-  mmaOf(d, a, b, [](u32 w) { return (double)__uint_as_float(w << 16); }, [](u32 w) { return (double)__uint_as_float(w & 0xffff0000u); });
+  mmaOf(d, a, b, [](u32 w) { return (double)__uint_as_float(w << 16); },
+        [](u32 w) { return (double)__uint_as_float(w & 0xffff0000u); });
 }
 
 static u32 packHalf(float lo, float hi) {
