@@ -285,8 +285,10 @@ func (e *evidence) summary() {
 		}
 		e.WriteString("\n")
 	}
-	e.WriteString("\n" + prose("", "*Holds*: in at least one experiment, and no other contradicts it. *Does not hold*: contradicted "+
-		"in at least one, and it holds in no other. *Differs*: it holds in one experiment and not in another.") + "\n")
+	e.WriteString("\n" + prose("",
+		"*Holds*: in at least one experiment, and no other contradicts it. *Does not hold*: contradicted "+
+			"in at least one, and it holds in no other. *Differs*: it holds in one experiment and not in another.") +
+		"\n")
 }
 
 // words explains the tables' terms, except those only a page has.

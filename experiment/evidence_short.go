@@ -23,8 +23,8 @@ func (e *evidence) short() {
 		}
 		e.WriteString("\n")
 		if beyond > 0 {
-			e.WriteString(prose("", fmt.Sprintf("No row measures %s; [%s](#%s) says why.", plural(beyond, "further claim"),
-				class.title, anchor(class.title))) + "\n")
+			e.WriteString(prose("", fmt.Sprintf("No row measures %s; [%s](#%s) says why.",
+				plural(beyond, "further claim"), class.title, anchor(class.title))) + "\n")
 		}
 	}
 }

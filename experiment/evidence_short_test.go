@@ -53,7 +53,8 @@ func TestShortTables(t *testing.T) {
 		}
 		if n := strings.Count(parts[i+1], "[small-text]"); n != lines || !strings.Contains(parts[i+1],
 			"No row measures "+plural(unmeasured, "further claim")+"; ["+class.title+"](#"+anchor(class.title)+")") {
-			t.Errorf("%s: %d lines, want %d, and %d claims after them:\n%s", class.title, n, lines, unmeasured, parts[i+1])
+			t.Errorf("%s: %d lines, want %d, and %d claims after them:\n%s", class.title, n, lines,
+				unmeasured, parts[i+1])
 		}
 	}
 }

@@ -30,7 +30,8 @@ func TestProse(t *testing.T) {
 	}
 	for _, n := range []int{119, 120, 121} {
 		line, _, _ := strings.Cut(prose("", strings.Repeat("μ", n-2)+" v"), "\n")
-		if want := min(n, 120); utf8.RuneCountInString(line) != want && n <= 120 || n > 120 && strings.Contains(line, "v") {
+		if want := min(n, 120); utf8.RuneCountInString(line) != want && n <= 120 ||
+			n > 120 && strings.Contains(line, "v") {
 			t.Errorf("%d characters: %q", n, line)
 		}
 	}
@@ -56,7 +57,8 @@ func TestLaterCommands(t *testing.T) {
 			t.Errorf("%q\nwant %q", e.String(), want)
 		}
 	}
-	for _, command := range []string{"antiphase speedrun --jobs 3", first + " --jobs 2", "antiphase compare y --jobs 3"} {
+	for _, command := range []string{"antiphase speedrun --jobs 3", first + " --jobs 2",
+		"antiphase compare y --jobs 3"} {
 		e := written(nil)
 		e.command(first, command, true)
 		if want := "Some of the runs come from:\n\n```sh\n" + command + "\n```\n\n"; e.String() != want {

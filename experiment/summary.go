@@ -33,11 +33,13 @@ var words = []report.Word{
 		Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing which " +
 			"key each belongs to"},
 	{Word: "attention to the answer, noise",
-		Says: "the share of attention on the tokens of the right answer, and on all other text except the beginning of " +
-			"the sequence and the question; the mean over all heads"},
-	{Word: "λ", Says: "how much of the second softmax map a differential head subtracts; λ_init is its value before training"},
-	{Word: "context RMS", Says: "the size (root mean square) of a head's attention output relative to that of the values " +
-		"it averages; claims compare the smallest of any head and position"},
+		Says: "the share of attention on the tokens of the right answer, and on all other text except the " +
+			"beginning of the sequence and the question; the mean over all heads"},
+	{Word: "λ",
+		Says: "how much of the second softmax map a differential head subtracts; λ_init is its value before training"},
+	{Word: "context RMS",
+		Says: "the size (root mean square) of a head's attention output relative to that of the values " +
+			"it averages; claims compare the smallest of any head and position"},
 	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost " +
 		"precision in few bits"},
 	{Word: "spikes",

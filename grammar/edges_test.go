@@ -231,7 +231,8 @@ func TestParsesOfAState(t *testing.T) {
 		// Twice as many with each bracket.
 		`{"anyOf":[` + two + `,` + two + `,{"type":"null"}]}`: maxThreads,
 
-		`{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"},{"type":"array","items":{"$ref":"#"}}],"$defs":{"a":{"type":"null"}}}`: 40,
+		`{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"},{"type":"array","items":{"$ref":"#"}}],` +
+			`"$defs":{"a":{"type":"null"}}}`: 40,
 		`{"type":"array"}`: 40,
 	} {
 		g := compiled(t, schema)

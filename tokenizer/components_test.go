@@ -218,7 +218,8 @@ func TestTokenBytesOfDecoders(t *testing.T) {
 		`{"type":"Replace","pattern":{"String":"▁"},"content":" "}`:        " a|<0xE2>|ab|Ġb|<0xE| ",
 		`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}`: " a|<0xE2>|ab|Ġb|<0xE| ",
 		`{"type":"ByteLevel"}`: "▁a|<0xE2>|ab| b|<0xE|▁",
-		`{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]}`: " a|\xe2|ab|Ġb|<0xE| ",
+		`{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},` +
+			`{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]}`: " a|\xe2|ab|Ġb|<0xE| ",
 	} {
 		tok := modelOf(t, `"decoder":`+decoder+`,`, vocab)
 		var got []string

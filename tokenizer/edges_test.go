@@ -186,7 +186,8 @@ func TestEqualAddedTokens(t *testing.T) {
 		`{"id":3,"content":"ab","normalized":true,"special":true},{"id":4,"content":"AB","normalized":true}`: 3,
 		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true}`:                3,
 
-		`{"id":3,"content":"AB","normalized":true,"special":true},{"id":4,"content":"ab","normalized":true,"special":true}`: 3,
+		`{"id":3,"content":"AB","normalized":true,"special":true},` +
+			`{"id":4,"content":"ab","normalized":true,"special":true}`: 3,
 	} {
 		if got := parsed(t, `{"added_tokens":[`+added+`],`+model).Encode("xAbx"); !slices.Equal(got,
 			[]int32{0, want, 0}) {

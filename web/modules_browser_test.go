@@ -216,7 +216,8 @@ func drawingAndCalls(t *testing.T, p *browser.Page) {
 		b, _ := json.Marshal(parts)
 		return fmt.Sprintf(
 			`(async list => { const got = [], e = new TextEncoder(), raw = %s; window.fetch = async (...a) => (got.push(a[0], a[1].method, a[1].body), new Response(new ReadableStream({ start(c) { raw.forEach(x => typeof x === "string" ? c.enqueue(e.encode(x)) : c.enqueue(new Uint8Array(x))); c.close() } })));
-			try { await m.stream("/p", { a: 1 }, null, v => got.push(v)) } catch (e) { got.push(e.message) } return got })()`, b)
+			try { await m.stream("/p", { a: 1 }, null, v => got.push(v)) } catch (e) { got.push(e.message) } return got })()`,
+			b)
 	}
 	says(t, p, "api.js", [][2]string{
 		{sent("data: {\"a\"", ":1}\n", "\ndata: {\"a\":2}\n\n: ping\n\ndata: [DO", "NE]\n\n"),

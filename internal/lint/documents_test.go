@@ -12,8 +12,8 @@ import (
 // records are documents whose lines may be of any width: lists by date, and a page that a program writes.
 var records = append([]string{"CHANGELOG.md"}, unread...)
 
-// wideProse names the lines of prose in documents that are wider than a comment may be. Code and blocks that a test or a
-// script renders are free.
+// wideProse names the lines of prose in documents that are wider than a comment may be. Code and blocks that a test or
+// a script renders are free.
 func wideProse(all []*source) (out []string) {
 	for _, s := range all {
 		if filepath.Ext(s.path) != ".md" || slices.Contains(records, s.path) {

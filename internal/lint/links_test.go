@@ -57,10 +57,12 @@ func TestLinks(t *testing.T) {
 
 func TestLinksCanFail(t *testing.T) {
 	rule := func(all []*source) []string {
-		return deadLinks(all, func(path string) bool { return path == "docs/a.md" || path == "docs/b.md" || path == "x.go" })
+		return deadLinks(all,
+			func(path string) bool { return path == "docs/a.md" || path == "docs/b.md" || path == "x.go" })
 	}
 	b := "# What `--x` does: λ, and more\n"
-	for _, text := range []string{"[x](y.go)", "[x](x.go)", "[b](b.md#what)", "[self](#nothing)", "[two\nlines](c.md)"} {
+	for _, text := range []string{"[x](y.go)", "[x](x.go)", "[b](b.md#what)", "[self](#nothing)",
+		"[two\nlines](c.md)"} {
 		refuse(t, rule, map[string]string{"docs/a.md": text, "docs/b.md": b})
 	}
 	for _, text := range []string{"[x](../x.go)", "[b](b.md)", "[b](b.md#what---x-does-λ-and-more)", "# A\n[self](#a)",

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 var (
@@ -45,30 +44,5 @@ func absolutePaths(all []*source) (out []string) {
 	return out
 }
 
-// maxColumns is the width of a line of comment, with tabs of four columns.
-const maxColumns = 120
-
-// wideComments names the lines of comment, tests and generated files aside, that are wider than that.
-func wideComments(all []*source) (out []string) {
-	for _, s := range all {
-		if s.ast == nil || s.test || s.generated {
-			continue
-		}
-		lines := strings.Split(s.text, "\n")
-		for _, g := range s.ast.Comments {
-			for _, c := range g.List {
-				text := lines[s.line(c.Pos())-1]
-				wide := utf8.RuneCountInString(strings.ReplaceAll(text, "\t", "    "))
-				if strings.HasPrefix(strings.TrimSpace(text), "// ") && wide > maxColumns {
-					out = append(out, fmt.Sprintf("%s: a comment of %d columns, at most %d", s.at(c.Pos()),
-						wide, maxColumns))
-				}
-			}
-		}
-	}
-	return out
-}
-
-func TestCommentWidth(t *testing.T)    { report(t, wideComments(tree(t))) }
 func TestNoLeftovers(t *testing.T)     { report(t, leftovers(tree(t))) }
 func TestNoAbsolutePaths(t *testing.T) { report(t, absolutePaths(tree(t))) }

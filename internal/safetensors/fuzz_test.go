@@ -10,7 +10,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(raw("{}", 0))
 	f.Add(raw(one("F32", "[2,1]", "[0,8]"), 8))
-	f.Add(raw(`{"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}  `, 2))
+	f.Add(raw(`{"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},`+
+		`"b":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}  `, 2))
 	f.Add(raw(one("I64", "[9223372036854775807]", "[0,9223372036854775807]"), 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := Parse(b)

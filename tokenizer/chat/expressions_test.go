@@ -35,7 +35,8 @@ func TestExpressions(t *testing.T) {
 
 		`{{ range(3) | list }} {{ range(2, 5) | list }} {{ range(5, 0, -2) | list }} {{ range(0, 7, 3) | list }} {{ range(3, 3) | list }} {{ range(-1) | list }} {{ range(0, 6, 2) | list }}`: `[0, 1, 2] [2, 3, 4] [5, 3, 1] [0, 3, 6] [] [] [0, 2, 4]`,
 
-		`{{ 'a\nb\n\nc' | indent }}|{{ 'a\nb' | indent(2, true) }}|{{ 'a\n\nb' | indent(1, false, true) }}|{{ 'a\nb' | indent('>') }}|{{ 'a\nb' | indent(width=3, first=true) }}`:   "a\n    b\n\n    c|  a\n  b|a\n \n b|a\n>b|   a\n   b",
+		`{{ 'a\nb\n\nc' | indent }}|{{ 'a\nb' | indent(2, true) }}|{{ 'a\n\nb' | indent(1, false, true) }}|{{ 'a\nb' | indent('>') }}|` +
+			`{{ 'a\nb' | indent(width=3, first=true) }}`: "a\n    b\n\n    c|  a\n  b|a\n \n b|a\n>b|   a\n   b",
 		`{{ 'aXbXc' | replace('X', '-') }} {{ 'aXbXc' | replace('X', '-', 1) }} {{ 'aXbXc'.replace('X', '', 1) }} {{ 'ab' | replace('', '.') }} {{ 'aaa' | replace('a', 'b', 0) }}`: `a-b-c a-bXc abXc .a.b. aaa`,
 
 		`{{ [3, 1, 3, 2, 1] | unique | list }} {{ ['b', 'a', 'b'] | unique | join }}`:      `[3, 1, 2] ba`,
