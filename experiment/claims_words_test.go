@@ -39,18 +39,18 @@ func TestClaimsSayWhatTheyTest(t *testing.T) {
 		}
 		border := 0.0
 		switch {
-		case strings.Contains(c.text, "to 5 points"):
+		case strings.Contains(c.text, "within 5 points"):
 			border = -0.05
-		case strings.Contains(c.text, "to 0.01 nats"):
+		case strings.Contains(c.text, "within 0.01 nats"):
 			border = -0.01
 		case strings.Contains(c.text, "88 %"):
 			border = 0.88
 		case strings.Contains(c.text, "95 %"):
 			border = 0.95
-		case c.ratio && !strings.Contains(c.text, "to a factor of 2"):
+		case c.ratio && !strings.Contains(c.text, "within a factor of 2"):
 			border = 1
 		}
-		if (c.within == 2) != strings.Contains(c.text, "to a factor of 2") || c.within > 0 && !c.ratio {
+		if (c.within == 2) != strings.Contains(c.text, "within a factor of 2") || c.within > 0 && !c.ratio {
 			t.Errorf("%s: within %g", c.text, c.within)
 		}
 		if c.border != border {

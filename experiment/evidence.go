@@ -47,6 +47,7 @@ func Evidence(dir string, w io.Writer) error {
 	e.summary()
 	e.short()
 	e.WriteString(evidenceRules)
+	e.untuned()
 	e.words()
 	e.cells()
 	e.claims()
@@ -182,7 +183,6 @@ const evidenceRules = `How a claim is judged:
 - The models here are small and their training is short. A verdict holds for the sizes and tokens given with it.
 - The experiments named “text” and the ablations train on books, science and other text; those named “retrieval” and
   v1-study on synthetic text made of needles, lists of keys and values, and prose, so that their losses are of that text.
-
 `
 
 // classes of claims, by their source.

@@ -90,6 +90,11 @@ var cells = []cell{
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/830m-text`},
 }
 
+// unplanned describes experiments that are not part of the plan.
+var unplanned = map[string]string{
+	"pair": "the models embedded in the program, mini, on books and synthetic text; not planned as evidence",
+}
+
 // place is the place of an experiment in the plan, len(cells) if it is not planned.
 func place(name string) int {
 	if i := slices.IndexFunc(cells, func(c cell) bool { return c.name == name }); i >= 0 {
@@ -115,7 +120,7 @@ func (e *evidence) cells() {
 	}
 	for _, name := range e.names {
 		if place(name) == len(cells) {
-			e.row(link(name), "not planned", there(e.finals[name]), "–")
+			e.row(link(name), cmp.Or(unplanned[name], "not planned"), there(e.finals[name]), "–")
 		}
 	}
 	e.WriteString("\n")

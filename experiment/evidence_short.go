@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,25 @@ func (e *evidence) short() {
 				plural(beyond, "further claim"), class.title, anchor(class.title))) + "\n")
 		}
 	}
+}
+
+// untuned names the experiments with one learning rate, as the last of the rules.
+func (e *evidence) untuned() {
+	var list []string
+	for _, name := range e.names {
+		f := e.finals[name]
+		one := !slices.ContainsFunc(f.sizes, func(size string) bool {
+			return slices.ContainsFunc(f.archs, func(arch string) bool { return len(f.rates(size, arch)) > 1 })
+		})
+		if one {
+			list = append(list, link(name))
+		}
+	}
+	if len(list) > 0 {
+		e.WriteString(prose("- ", strings.Join(list, ", ")+": one learning rate was tried, so that an "+
+			"architecture or variant with another best rate is at a disadvantage."))
+	}
+	e.WriteString("\n")
 }
 
 // shortRow writes the line of a claim and reports whether an experiment measures it.

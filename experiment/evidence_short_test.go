@@ -58,3 +58,23 @@ func TestShortTables(t *testing.T) {
 		}
 	}
 }
+
+// The rules end with the experiments in which no architecture had two learning rates.
+func TestUntunedExperiments(t *testing.T) {
+	one := slices.Concat(seeded(plain, heldOut, 1, 2), seeded(v1, heldOut, 1, 2))
+	two := slices.Concat(one, []Row{at(v1, 2, 1, heldOut, 9)})
+	two[len(two)-1].Run = "diff-other"
+	for _, c := range []struct {
+		rows map[string][]Row
+		want string
+	}{
+		{map[string][]Row{"a": two}, "\n"},
+		{map[string][]Row{"a": two, "b": one}, "- [b](#b): one learning rate was tried,"},
+		{map[string][]Row{"a": one, "b": one}, "- [a](#a), [b](#b): one learning rate was tried,"},
+	} {
+		e := written(c.rows)
+		if e.untuned(); !strings.HasPrefix(e.String(), c.want) || !strings.HasSuffix(e.String(), "\n") {
+			t.Errorf("%q, want %q", e.String(), c.want)
+		}
+	}
+}
