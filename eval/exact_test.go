@@ -101,17 +101,14 @@ func TestPrefixes(t *testing.T) {
 
 // Refusals name the numbers that do not fit.
 func TestRefusalsNameNumbers(t *testing.T) {
+	const most = "the 512 million tokens that a task may have; take fewer, or --limit"
 	o := Options{Shots: 70, context: 64}
 	p := &Plan{Options: &Options{}}
 	_, grid := p.Grid(1<<20, 1<<10, 9)
 	for want, err := range map[string]error{
 		"70 examples before each question do not fit a context of 64 tokens": o.Check(&Task{Name: "t"}, 64),
-		"600 samples of up to 1048576 tokens are more than the 512 million tokens that a task may have; take " +
-			"fewer, or --limit": p.Fits(600,
-			1<<20),
-
-		"1073741824 samples of up to 9 tokens are more than the 512 million tokens that a task may have; take " +
-			"fewer, or --limit": grid,
+		"600 samples of up to 1048576 tokens are more than " + most:          p.Fits(600, 1<<20),
+		"1073741824 samples of up to 9 tokens are more than " + most:         grid,
 		"": p.Fits(512, 1<<20),
 	} {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

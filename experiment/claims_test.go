@@ -72,11 +72,11 @@ func TestDecide(t *testing.T) {
 		seeds     int
 		want      string
 	}{
-		{lower, -0.03, -0.01, 3, Holds}, {lower, 0.01, 0.03, 3, HoldsNot}, {lower, -0.01, 0.01, 3, HoldsNot}, {lower,
-			-0.03, 0.01, 3, Unclear},
+		{lower, -0.03, -0.01, 3, Holds}, {lower, 0.01, 0.03, 3, HoldsNot}, {lower, -0.01, 0.01, 3, HoldsNot},
+		{lower, -0.03, 0.01, 3, Unclear},
 		{lower, -0.03, -0.01, 2, Unclear},
-		{claim{}, -0.01, 0.01, 3, Unclear}, {claim{above: true}, 0.01, 0.02, 3, Holds}, {claim{above: true}, -0.02,
-			-0.01, 3, HoldsNot},
+		{claim{}, -0.01, 0.01, 3, Unclear}, {claim{above: true}, 0.01, 0.02, 3, Holds},
+		{claim{above: true}, -0.02, -0.01, 3, HoldsNot},
 		{share, 0.95, 1.05, 3, Holds}, {share, 0.5, 0.7, 3, HoldsNot}, {share, 0.85, 0.95, 3, Unclear},
 		{claim{ratio: true, border: 1}, 0.5, 0.8, 5, Holds}, {claim{ratio: true, border: 1}, 1.2, 1.5, 5, HoldsNot},
 		{twice, 0.6, 1.9, 3, Holds}, {twice, 0.4, 0.49, 3, HoldsNot}, {twice, 2.1, 3, 3, HoldsNot},

@@ -297,8 +297,8 @@ func TestEnough(t *testing.T) {
 		list []string
 		says string
 	}{
-		{[]string{path(80)}, ""}, {[]string{path(79)},
-			"79.txt: has 79 bytes of text in all, one batch takes 80 tokens"},
+		{[]string{path(80)}, ""},
+		{[]string{path(79)}, "79.txt: has 79 bytes of text in all, one batch takes 80 tokens"},
 		{[]string{path(40) + "@0.5", path(41) + "@0.5"}, ""},
 		{[]string{path(90) + "@0.5", path(9) + "@0.5"}, string(filepath.Separator) +
 			"9.txt: has 9 bytes of text, one row takes 10 tokens"},

@@ -51,11 +51,12 @@ func TestAsksOfEverySize(t *testing.T) {
 		set  func()
 		says string
 	}{
-		{[]Run{wide}, func() {}, ""}, {[]Run{wide, low}, func() {},
-			`--task: "outliers length=32": length is 32, must be 2 to the context, 16`},
+		{[]Run{wide}, func() {}, ""},
+		{[]Run{wide, low}, func() {}, `--task: "outliers length=32": length is 32, must be 2 to the context, 16`},
 		{[]Run{low, wide}, func() { s.Tasks = []Ask{"lm"} }, ""},
 		{[]Run{wide, low}, func() { s.Every = 6 }, "--probe-every: is 6, but runs of size low have 5 steps"},
-		{[]Run{wide, low}, func() { s.Probes = nil }, ""}, {[]Run{wide, low},
+		{[]Run{wide, low}, func() { s.Probes = nil }, ""},
+		{[]Run{wide, low},
 			func() { s.Probes, s.Every = []Ask{"lm", "outliers length=17"}, 1 }, `--probe: "outliers length=17"`},
 	} {
 		x.set()
@@ -169,7 +170,8 @@ func TestFits(t *testing.T) {
 		tasks  bool
 		says   string
 	}{
-		"as it is": {func(*Row) {}, Finished, true, ""}, "other steps": {func(x *Row) { x.Steps++ }, Finished, true,
+		"as it is": {func(*Row) {}, Finished, true, ""},
+		"other steps": {func(x *Row) { x.Steps++ }, Finished, true,
 			"had 9 steps and 1024 tokens there, 8 and 1024 here"},
 		"other tokens":           {func(x *Row) { x.Tokens++ }, Finished, true, "1025 tokens there"},
 		"other text":             {func(x *Row) { x.Data = "b" }, Finished, true, "(set b, here a)"},
@@ -276,8 +278,9 @@ func TestFillsByHand(t *testing.T) {
 		runs []Run
 		says string
 	}{
-		{[2]int64{2, 3}, []Run{run("a", 4)}, ""}, {[2]int64{}, []Run{run("a", 4)},
-			"one: is too little text to hold any of it out"}, {[2]int64{0, 5}, []Run{run("a", 4)}, ""},
+		{[2]int64{2, 3}, []Run{run("a", 4)}, ""},
+		{[2]int64{}, []Run{run("a", 4)}, "one: is too little text to hold any of it out"},
+		{[2]int64{0, 5}, []Run{run("a", 4)}, ""},
 		{[2]int64{2, 3}, []Run{run("a", 4), run("b", 5)}, "one: has 45 tokens to train on, one batch of b takes 50"},
 		{[2]int64{5, 6}, []Run{run("a", 4)}, "has 39 tokens"},
 	} {

@@ -153,10 +153,12 @@ func TestLimits(t *testing.T) {
 		{nested(33), Limits{}, true}, {nested(34), Limits{}, false}, {nested(5), Limits{Depth: 4}, true},
 		{nested(6), Limits{Depth: 4}, false},
 		{wide(9), Limits{Nodes: 10}, true}, {wide(10), Limits{Nodes: 10}, false}, {wide(1000), Limits{}, true},
-		{`{"type":"string","maxLength":4096}`, Limits{}, true}, {`{"type":"array","maxItems":4096}`,
-			Limits{Code: 1 << 20}, true}, {`{"type":"string","maxLength":10}`, Limits{Length: 10}, true},
-		{`{"type":"string","maxLength":11}`, Limits{Length: 10}, false}, {`{"type":"string","maxLength":100}`,
-			Limits{Code: 100}, false}, {`{"type":"string","minLength":100}`, Limits{Code: 100}, false},
+		{`{"type":"string","maxLength":4096}`, Limits{}, true},
+		{`{"type":"array","maxItems":4096}`, Limits{Code: 1 << 20}, true},
+		{`{"type":"string","maxLength":10}`, Limits{Length: 10}, true},
+		{`{"type":"string","maxLength":11}`, Limits{Length: 10}, false},
+		{`{"type":"string","maxLength":100}`, Limits{Code: 100}, false},
+		{`{"type":"string","minLength":100}`, Limits{Code: 100}, false},
 		{wide(2000), Limits{Time: time.Nanosecond}, false},
 	} {
 		if _, err := Compile([]byte(c.schema), c.l); (err == nil) != c.good {

@@ -17,7 +17,8 @@ func TestWhatIsGreedy(t *testing.T) {
 		s      Sampling
 		greedy bool
 	}{
-		{Sampling{}, true}, {Sampling{RepetitionPenalty: 1, TopK: 5, TopP: 0.5, MinP: 0.1, Seed: 3, MaxTokens: 4,
+		{Sampling{}, true},
+		{Sampling{RepetitionPenalty: 1, TopK: 5, TopP: 0.5, MinP: 0.1, Seed: 3, MaxTokens: 4,
 			Stop: []string{"x"}, StopIDs: []int32{1}, IgnoreEOS: true}, true},
 		{Sampling{Temperature: 0.1}, false}, {Sampling{Logprobs: 1}, false}, {Sampling{Echo: true}, false},
 		{Sampling{RepetitionPenalty: 1.1}, false}, {Sampling{RepetitionPenalty: 0.9}, false},

@@ -82,9 +82,9 @@ func TestTextGoesOnFromThePrompt(t *testing.T) {
 	space := map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}
 	raw, err := json.Marshal(map[string]any{
 		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": space,
-		"post_processor": nil, "decoder": space,
-		"added_tokens": []any{}, "model": map[string]any{"type": "BPE",
-			"vocab": map[string]int{"▁a": 0, "▁b": 1, "▁c": 2}, "merges": []string{}},
+		"post_processor": nil, "decoder": space, "added_tokens": []any{},
+		"model": map[string]any{"type": "BPE", "vocab": map[string]int{"▁a": 0, "▁b": 1, "▁c": 2},
+			"merges": []string{}},
 	})
 	if err != nil {
 		t.Fatal(err)

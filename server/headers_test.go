@@ -168,7 +168,8 @@ func TestDispensable(t *testing.T) {
 		open []conn
 		want []int
 	}{
-		"none": {nil, nil}, "idle ones": {[]conn{{idles, 2 * time.Second}, {arrives, 9 * time.Second},
+		"none": {nil, nil},
+		"idle ones": {[]conn{{idles, 2 * time.Second}, {arrives, 9 * time.Second},
 			{idles, 5 * time.Second}}, []int{0, 2}},
 		"just idle": {[]conn{{idles, 500 * time.Millisecond}, {serves, 9 * time.Second}}, nil},
 		"the oldest that arrives": {[]conn{{arrives, 3 * time.Second}, {arrives, 8 * time.Second},

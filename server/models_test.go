@@ -140,8 +140,9 @@ func TestModelsByName(t *testing.T) {
 		{fieldsOf{"prompt": "ab"}, []int32{257, 'a', 'b'}}, {fieldsOf{"prompt": ""}, []int32{257}},
 		{fieldsOf{"prompt": "ab", "add_special_tokens": false}, []int32{'a', 'b'}},
 		{fieldsOf{"prompt": "", "add_special_tokens": false}, []int32{}},
-		{fieldsOf{"content": "ab"}, []int32{'a', 'b'}}, {fieldsOf{"content": "ab", "add_special": true}, []int32{257,
-			'a', 'b'}}, {fieldsOf{"content": "a", "add_special": true, "add_special_tokens": false}, []int32{'a'}},
+		{fieldsOf{"content": "ab"}, []int32{'a', 'b'}},
+		{fieldsOf{"content": "ab", "add_special": true}, []int32{257, 'a', 'b'}},
+		{fieldsOf{"content": "a", "add_special": true, "add_special_tokens": false}, []int32{'a'}},
 	} {
 		c.body["model"] = "org/greedy"
 		var got struct {

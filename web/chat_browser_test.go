@@ -72,8 +72,8 @@ func TestChatInBrowser(t *testing.T) {
 	p.Wait(`document.querySelectorAll(".turn:last-child .answer .tok").length > 3`)
 	p.Click("#chat-stop")
 	p.Wait(`/stopped/.test(document.querySelector(".turn:last-child .speed").textContent)`)
-	if n := p.Number(`document.querySelectorAll(".turn:last-child article:first-child .answer .tok").length`); n >=
-		7500 {
+	n := p.Number(`document.querySelectorAll(".turn:last-child article:first-child .answer .tok").length`)
+	if n >= 7500 {
 		t.Errorf("stopped after %v tokens", n)
 	}
 	r.rests()

@@ -234,9 +234,11 @@ func TestPaperScores(t *testing.T) {
 		{eval.Result{Group: "hallucination", N: 100}, "judge", "questions, the paper"},
 		{eval.Result{Group: "math", Config: map[string]any{"max_tokens": 16384.0}}, "acc", "at most"},
 		{eval.Result{Kind: "needle", Config: map[string]any{"samples": 50.0, "lengths": []int{4096}}}, "bound",
-			"the paper 4096"}, {eval.Result{Group: "icl", Context: 65536}, "plateau", "the paper 65536"},
+			"the paper 4096"},
+		{eval.Result{Group: "icl", Context: 65536}, "plateau", "the paper 65536"},
 		{eval.Result{Kind: "outliers", Config: map[string]any{"used_tokens": 380_000}}, "logits_top1",
-			"the paper 400,000"}, {eval.Result{Group: "mc", Shots: 5}, "acc", "examples"},
+			"the paper 400,000"},
+		{eval.Result{Group: "mc", Shots: 5}, "acc", "examples"},
 	} {
 		if got := strings.Join(differs(&x.r, x.metric), "; "); strings.Contains(got, x.lacks) {
 			t.Errorf("%+v: says %q", x.r.Config, got)
