@@ -5,13 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"net"
 	"net/http"
-	"net/url"
 	"regexp"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -145,23 +142,7 @@ func (g *guard) hostAllowed(host string) bool {
 	if g.cfg.Hosts == nil {
 		return true
 	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
-	return slices.Contains(g.cfg.Hosts, host)
-}
-
-// originAllowed compares whole origins: scheme, name and port.
-func (g *guard) originAllowed(origin, host string) bool {
-	if slices.Contains(g.cfg.Origins, origin) {
-		return true
-	}
-	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || u.User != nil || u.RawQuery != "" {
-		return false
-	}
-	return strings.EqualFold(u.Host, host)
+	return slices.Contains(g.cfg.Hosts, hostName(host))
 }
 
 func preflight(w http.ResponseWriter) {

@@ -49,6 +49,9 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Limits.complete(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	if err := checkNames(cfg.Hosts, cfg.Origins); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}

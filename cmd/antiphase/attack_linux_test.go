@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,6 +47,7 @@ func newOrdeal(t *testing.T) *ordeal {
 			t.Fatal(err)
 		}
 	}
+	debug.FreeOSMemory() // a child's largest memory begins with its parent's
 	return &ordeal{T: t, dir: dir, codes: map[int]int{}}
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +30,7 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
   antiphase bench serve --url http://other:8000 --served-model org/model --vocab 32000 --rate 10
   antiphase bench serve --model runs/small-diff --batch 1,32`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := servedApart(c.Flags()); err != nil {
 				return err
 			}
@@ -35,13 +38,7 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 				own.seed = o.Seed
 				return f.served(a, c, &own, prompt, output)
 			}
-			if o.Prompt, err = bench.ParseLengths(prompt); err != nil {
-				return usage(fmt.Errorf("--prompt: %w", err))
-			}
-			if o.Output, err = bench.ParseLengths(output); err != nil {
-				return usage(fmt.Errorf("--output: %w", err))
-			}
-			if err := o.Check(); err != nil {
+			if err := completeLoad(&o, prompt, output); err != nil {
 				return usage(fmt.Errorf("--%w", err))
 			}
 			o.Key = os.Getenv("ANTIPHASE_API_KEY")
@@ -72,6 +69,20 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 	return c
 }
 
+// completeLoad adds the lengths and checks all. Errors begin with the flag's name.
+func completeLoad(o *bench.ServeOptions, prompt, output string) (err error) {
+	if o.Prompt, err = bench.ParseLengths(prompt); err != nil {
+		return fmt.Errorf("prompt: %w", err)
+	}
+	if o.Output, err = bench.ParseLengths(output); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	if err := checkURL(o.URL); err != nil {
+		return fmt.Errorf("url: %w", err)
+	}
+	return o.Check()
+}
+
 // present prints the result of a load. A server that answered nothing is an error.
 func (f *benchFlags) present(a *app, url string, r *bench.ServeResult) (err error) {
 	if f.json {
@@ -80,9 +91,15 @@ func (f *benchFlags) present(a *app, url string, r *bench.ServeResult) (err erro
 		err = r.Print(a.out)
 	}
 	if err == nil && r.Failed == r.Requests {
-		err = fmt.Errorf("%s answered none of %d requests", url, r.Requests)
+		err = fmt.Errorf("%s answered none of %d requests: %s", url, r.Requests, mostFrequent(r.Errors))
 	}
 	return err
+}
+
+// mostFrequent is the key with the largest count, the first in order among equals.
+func mostFrequent(counts map[string]int) string {
+	keys := slices.Sorted(maps.Keys(counts))
+	return slices.MaxFunc(keys, func(x, y string) int { return cmp.Compare(counts[x], counts[y]) })
 }
 
 // servedApart rejects flags that cannot be combined, and flags of the other benchmarks.

@@ -171,5 +171,8 @@ func endpoint(s string) (*eval.Endpoint, bool, error) {
 		return nil, false, usage(fmt.Errorf(
 			"%s is not an endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
 	}
+	if err := checkURL(url); err != nil {
+		return nil, false, usage(fmt.Errorf("%s is not an endpoint: %w", s, err))
+	}
 	return &eval.Endpoint{URL: url, Model: model, Key: os.Getenv("OPENAI_API_KEY"), Chat: kind == "chat"}, true, nil
 }

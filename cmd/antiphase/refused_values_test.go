@@ -102,11 +102,22 @@ func TestRefusedValues(t *testing.T) {
 		"data show run --step 0": "error: --step: is 0, must be at least 1\n",
 		"help train bogus":       "error: unknown command \"bogus\" for \"antiphase train\", which has none\n",
 
-		"bench serve --url http://127.0.0.1:1 --requests 2 --rate 0": "error: http://127.0.0.1:1 answered none of " +
-			"2 requests\n",
+		"bench serve --url localhost:80": `error: --url: is "localhost:80", must be http://HOST:PORT or https://HOST` +
+			"\n",
+		"bench serve --url ftp://x": `error: --url: is "ftp://x", must be http://HOST:PORT or https://HOST` + "\n",
+		"bench serve --url http://": `error: --url: is "http://", must be http://HOST:PORT or https://HOST` + "\n",
+		"bench serve --url http://a:b": `error: --url: parse "http://a:b": invalid port ":b" after host; ` +
+			"want http://HOST:PORT or https://HOST\n",
+		"eval -m http:///v1#m --tasks lm": `error: http:///v1#m is not an endpoint: is "http:///v1", ` +
+			"must be http://HOST:PORT or https://HOST\n",
+		"serve --allow-origin app.example": `error: server: origin "app.example": must be a scheme, a name ` +
+			"and a port if it is not the scheme's own, such as https://app.example\n",
+		"bench serve --url http://127.0.0.1:1 --requests 2 --rate 0": "error: http://127.0.0.1:1 answered none of 2 " +
+			`requests: Post "http://127.0.0.1:1/v1/completions": dial tcp 127.0.0.1:1: connect: ` +
+			"connection refused\n",
 	} {
 		wantCode := exitUsage
-		if strings.HasPrefix(line, "bench serve") {
+		if strings.Contains(line, "--requests") {
 			wantCode = exitFailed
 		}
 		if code, text := said1(strings.Fields(line)...); code != wantCode || text != want {
