@@ -114,9 +114,9 @@ prefill() {
     done
     bench "160m $arch 8 prompts" 40 decode --size 160m --arch $arch --context 1024 --prompts 8 --batch 1 --reps 3 --warmup 1
     if [ $arch = diff ]; then
-      for n in 1024 16384; do
+      for n in 1024 16384 65000; do
         bench "830m diff prompt" 40 decode --size 830m --arch diff --context $n --batch 1 --reps 3 --warmup 1
-        bench "830m diff forward" 40 train --size 830m --arch diff --seq $n --batch $((16384 / n)) --forward --steps 3 --warmup 2
+        bench "830m diff forward" 40 train --size 830m --arch diff --seq $n --batch $((65536 / n)) --forward --steps 3 --warmup 2
       done
     fi
   done
@@ -235,13 +235,13 @@ compare() { "$python" ../../tools/bench/compare.py "$@" --binary ../../bin/antip
 
 peer() {
   case $1 in
-  160m) compare train --arch diff2,transformer --rounds 3 --seq 2048 --batch 16 ;;
-  830m) compare train --size 830m --arch transformer --also diff,diff2 --rounds 2 --steps 6 --seq 2048 --batch 16 ;;
-  1.4b) compare train --size 1.4b --arch transformer --also diff --rounds 2 --steps 5 --seq 4096 --batch 4 --vocab 50304 ;;
+  160m) compare train --arch transformer,diff2,diff --rounds 3 --seq 2048 --batch 16 ;;
+  830m) compare train --size 830m --arch transformer --also diff,diff2 --rounds 3 --steps 6 --seq 2048 --batch 16 ;;
+  1.4b) compare train --size 1.4b --arch transformer --also diff --rounds 3 --steps 5 --seq 4096 --batch 4 --vocab 50304 ;;
   esac
 }
 
-decode() { compare decode --size "$1" --batch 64 --context 1024 --rounds 1 --cache static --kv-cache int8; }
+decode() { compare decode --size "$1" --batch 64 --context 1024 --arch diff --rounds 3 --cache dynamic --kv-cache int8; }
 
 long() {
   local arch
@@ -268,16 +268,16 @@ all() {
   local dir deadline=$((SECONDS + $1 - 5)) skipped=
   dir=$(mktemp -d)
   : >"$dir/order"
+  part prefill 40 200 prefill
+  part long 20 60 long
+  part peer-160m 100 300 peer 160m
+  part peer-830m 90 240 peer 830m
+  part peer-1.4b 100 280 peer 1.4b
+  part bytes 40 120 bytes
+  part chunks 30 70 chunks
   part adopted 30 90 adopted
-  part peer-830m 90 170 peer 830m
-  part peer-1.4b 100 200 peer 1.4b
-  part peer-160m 100 240 peer 160m
   part decode-160m 45 80 decode 160m
   part decode-830m 60 100 decode 830m
-  part chunks 30 70 chunks
-  part prefill 40 170 prefill
-  part long 20 60 long
-  part bytes 40 120 bytes
   part budget 20 40 budget
   part check 40 90 check
   part sanitize 60 200 sanitize
