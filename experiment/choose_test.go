@@ -102,7 +102,7 @@ func TestTuneBy(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Summarize(rows)
-	if !strings.Contains(p.Experiment.Rule, "the best largest attention logit of a sequence") ||
+	if !strings.Contains(p.Experiment.Rule, "the best “largest attention logit of a sequence") ||
 		!strings.Contains(p.Experiment.Rule, "not the one with the lowest held-out loss") {
 		t.Errorf("the page says %q", p.Experiment.Rule)
 	}

@@ -178,7 +178,7 @@ func TestSizesAreSeparate(t *testing.T) {
 func TestPageOfProbes(t *testing.T) {
 	rows := slices.Concat(probed(plain, 1e6), probed(v1, 3e6))
 	p := Summarize(rows)
-	if p.Experiment.Rule != rule+" One learning rate was tried of each architecture, so nothing was tuned." ||
+	if p.Experiment.Rule != rule+" One learning rate was tried for each architecture, so nothing was tuned." ||
 		len(p.Experiment.Curves) != 1 ||
 		!slices.Equal(p.Brief["needle"], []string{"bound", "constrained", "free"}) || p.Brief["samples"] == nil ||
 		len(p.Brief["samples"]) != 0 {

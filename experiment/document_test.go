@@ -95,7 +95,7 @@ func TestWhatThereIs(t *testing.T) {
 	f := newFinal(rows)
 	for what, x := range map[string][2]string{
 		"there":      {there(f), "transformer: 2 seeds (1, 2) at lr 1; diff: 1 seed (1) at lr 1; 2M tokens a run"},
-		"machines":   {machines(rows), "m; commit c. machine unknown; commit c. m; commit unknown."},
+		"machines":   {machines(rows), "m; commits c, unknown. machine unknown; commit c."},
 		"commands":   {strings.Join(commands(rows), "; "), "antiphase compare transformer; antiphase compare diff"},
 		"lengths":    {lengths(rows), " Prompts with needles have 192 384, 768 tokens."},
 		"no needles": {lengths(rows[:6]), ""},
@@ -160,14 +160,14 @@ func TestGridByHand(t *testing.T) {
 		best        float64
 	}{
 		{"by score or loss", bound + orLoss,
-			[]float64{0.2, 0.26}, " Every rate of diff is on a floor of the score, so held-out loss chose." + highest,
-			"which counts only among rates that are on a floor of the score", 2},
+			[]float64{0.2, 0.26}, " Every rate of diff is at a floor of the score, so held-out loss decided." + highest,
+			"which decides only among rates at a floor of the score", 2},
 		{"by score alone", bound, []float64{0.26, 0.2},
-			" Every rate of diff is on a floor of the score, so the choice is chance." + highest,
+			" Every rate of diff is at a floor of the score, so the choice is by chance." + highest,
 			"not the one with the lowest held-out loss; the tuning grid", 1},
 		{"above the floor", bound + orLoss, []float64{0.9, 0.2},
 			" The lowest rate tried was chosen for diff: a lower one may be better." + highest,
-			"number beside its key (needle.bound N=4 R=2), not the one", 1},
+			"number beside its key (needle.bound N=4 R=2)”, not the one", 1},
 	} {
 		f := newFinal(slices.Concat(scored(plain, x.tuned, 0.5, 0.95), scored(v1, x.tuned, x.low...)))
 		g := f.tuning.grid()

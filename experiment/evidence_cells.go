@@ -298,14 +298,25 @@ func commands(rows []Row) (out []string) {
 	return out
 }
 
-// machines lists the machines and commits of the runs.
+// machines lists the machines of the runs, each with its commits.
 func machines(rows []Row) string {
-	var out []string
+	var names, out []string
+	commits := map[string][]string{}
 	for _, r := range rows {
-		s := fmt.Sprintf("%s; commit %s.", cmp.Or(r.Machine, "machine unknown"), cmp.Or(r.Commit, "unknown"))
-		if !slices.Contains(out, s) {
-			out = append(out, s)
+		name, commit := cmp.Or(r.Machine, "machine unknown"), cmp.Or(r.Commit, "unknown")
+		if commits[name] == nil {
+			names = append(names, name)
 		}
+		if !slices.Contains(commits[name], commit) {
+			commits[name] = append(commits[name], commit)
+		}
+	}
+	for _, name := range names {
+		s := "s"
+		if len(commits[name]) == 1 {
+			s = ""
+		}
+		out = append(out, fmt.Sprintf("%s; commit%s %s.", name, s, strings.Join(commits[name], ", ")))
 	}
 	return strings.Join(out, " ")
 }

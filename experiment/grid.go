@@ -43,14 +43,14 @@ func (f *tuning) says() string {
 		}
 	}
 	if most < 2 {
-		return "One learning rate was tried of each architecture, so nothing was tuned."
+		return "One learning rate was tried for each architecture, so nothing was tuned."
 	}
 	measure, label := f.by()
 	s := "The learning rate of each architecture is the one with the best " + label
 	if measure != heldOut {
-		s += ", not the one with the lowest held-out loss"
+		s = strings.TrimSuffix(s, label) + "“" + label + "”, not the one with the lowest held-out loss"
 		if strings.HasSuffix(f.all[0].Tuned, orLoss) {
-			s += ", which counts only among rates that are on a floor of the score"
+			s += ", which decides only among rates at a floor of the score"
 		}
 	}
 	return s + "; the tuning grid shows all of them."
@@ -78,11 +78,11 @@ func (f *tuning) grid() report.Listing {
 		}
 	}
 	if len(low) > 0 {
-		how := "so held-out loss chose"
+		how := "so held-out loss decided"
 		if !strings.HasSuffix(f.all[0].Tuned, orLoss) {
-			how = "so the choice is chance"
+			how = "so the choice is by chance"
 		}
-		out.Note += fmt.Sprintf(" Every rate of %s is on a floor of the score, %s.", strings.Join(low, ", "), how)
+		out.Note += fmt.Sprintf(" Every rate of %s is at a floor of the score, %s.", strings.Join(low, ", "), how)
 	}
 	out.Note += f.ends()
 	return out

@@ -12,7 +12,7 @@ import (
 // rule describes how verdicts are reached.
 const rule = "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on " +
 	"its side, does not hold when the interval lies on the other side or, for losses, excludes an effect of the " +
-	"published size, which stands beside the source, and otherwise cannot be told here."
+	"published size, which is given with the source, and otherwise cannot be told here."
 
 // words are the terms of an experiment's page.
 var words = []report.Word{
