@@ -219,6 +219,9 @@ profile() {
       --kv-cache $kind --device cuda --reps 2 --warmup 1
   done
   counters "160m diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 160m --arch diff --seq 2048 --batch 16 --device cuda --steps 2 --warmup 2
+  counters "830m diff, batch 64, context 1024, cache int8" diffattention_splits ../../bin/antiphase bench decode --size 830m --arch diff --batch 64 \
+    --context 1024 --kv-cache int8 --device cuda --reps 2 --warmup 1
+  counters "830m diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 830m --arch diff --seq 2048 --batch 4 --device cuda --steps 2 --warmup 2
   counters "1.4b diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 1.4b --arch diff --seq 4096 --batch 1 --device cuda --steps 2 --warmup 2
 }
 
@@ -270,6 +273,7 @@ all() {
   : >"$dir/order"
   part prefill 40 200 prefill
   part long 20 60 long
+  part profile 60 120 profile
   part peer-160m 100 300 peer 160m
   part peer-830m 90 240 peer 830m
   part peer-1.4b 100 280 peer 1.4b
