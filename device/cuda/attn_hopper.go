@@ -129,7 +129,7 @@ type forwardArgs struct {
 	Chunks, Table                              uint64 `c:"const int*"`
 	LdTable                                    int64
 	Self                                       uint64 `c:"const void*"` // a copy in memory, see hopper.cuh
-	Ticket                                     uint64 `c:"int*"`        // 0 before and after each launch of blocks that stay
+	Ticket                                     uint64 `c:"int*"`        // 0 outside launches of blocks that stay
 	_                                          [56]byte
 }
 

@@ -22,7 +22,8 @@ func TestEmulatedHopper(t *testing.T) {
 	for _, s := range shapes {
 		hopperAgrees(t, d, s, 1, 150)
 	}
-	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 266) // five tiles of keys and of queries: each slot of a ring is used three times
+	// Five tiles of keys and of queries: each slot of a ring is used three times.
+	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 266)
 }
 
 // TestEmulatedHopperOrder runs blocks that take several tickets, of items that are started one by one and together, on

@@ -36,7 +36,8 @@ func TestHopperStress(t *testing.T) {
 				t.Run("forward_"+name, func(t *testing.T) {
 					k := k
 					if name == "indirect" {
-						d.forwardHopper(c, s, &hopperKernels{tile: k.tile, forward: hopperShapes[s].forward}) // fills the argument
+						// Fills the argument.
+						d.forwardHopper(c, s, &hopperKernels{tile: k.tile, forward: hopperShapes[s].forward})
 						k.self = d.kept(t, structBytes(&d.forward))
 					}
 					repeat(t, d, n, func() { d.forwardHopper(c, s, &k) },

@@ -17,12 +17,12 @@
 //
 // dQ is summed over key tiles in a fixed order, as in attn_backward.cuh: fragments in fp32 memory, one counter for a
 // query tile and head, blocks from a ticket, each starting on its own diagonal; attn_hopper_queries turns fragments
-// into rows. The order is that of tickets, so that a block waits for blocks with earlier tickets only: later keys first,
-// and earlier keys, which more queries see, first in the last items, whose blocks are started together (hopper_order.cuh).
-// LOOP: as many blocks as SMs, each of which takes tickets until there are none: the next K and V are loaded under the
-// stores of dK and dV. (ADDS 0 and 1, for timing only, leave the adds out or take them as they come.) Multiply-adds per cell:
-// MAPS·3·D + 2·DV, with SPLIT MAPS·3·D + 3·DV. Registers of a consumer thread: dK and dV 128 at most, then S of both
-// maps and what is packed of them, 80.
+// into rows. The order is that of tickets, so that a block waits for blocks with earlier tickets only: later keys
+// first, and earlier keys, which more queries see, first in the last items, whose blocks are started together
+// (hopper_order.cuh). LOOP: as many blocks as SMs, each of which takes tickets until there are none: the next K and V
+// are loaded under the stores of dK and dV. (ADDS 0 and 1, for timing only, leave the adds out or take them as they
+// come.) Multiply-adds per cell: MAPS·3·D + 2·DV, with SPLIT MAPS·3·D + 3·DV. Registers of a consumer thread: dK and dV
+// 128 at most, then S of both maps and what is packed of them, 80.
 #include "attn_tile.cuh"
 #include "hopper_tile.cuh"
 #include "hopper_args.cuh"
@@ -45,8 +45,8 @@ typedef TileOf<BM, DV, PWV> TileO;
 typedef TileOf<BN, BM> TileS;  // dSᵀ of one map
 
 // Shared memory: K, V, two stages of Q, OUTS of dO, BUFFERS of dSᵀ, the warpgroups' exchange buffers, dQ for the copy
-// engine (AREAS areas per warpgroup), the stages' statistics, barriers, the ticket; with LOOP the barrier of free K and V
-// and the ring of tickets in its place.
+// engine (AREAS areas per warpgroup), the stages' statistics, barriers, the ticket; with LOOP the barrier of free K and
+// V and the ring of tickets in its place.
 constexpr int STATS = MAPS == 1 ? 2 : 5;  // of a row: LSE·log2 e, Δ; or LSE1, LSE2, Δ1, Δ2, λ
 constexpr int ROOM = MAPS == 1 ? 2 : 8;  // floats of a row in memory
 constexpr int STAGE = MAPS * TileQ::BYTES, STATBYTES = STATS * BM * 4;
@@ -187,8 +187,9 @@ __device__ __forceinline__ bool isMasked(const HopperBackward& p, const Walk& w)
 
 // P and dP of the n-th tile: ds holds P of the warpgroup's maps, that of the second times λ; dV is accumulated, still
 // in flight.
-__device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
-                                         const Keys& keys, Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
+__device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n,
+                                         u32 stats, const Keys& keys, Sums& sums, Packed& wt, Packed (&ds)[OWN],
+                                         Scores& dp, const Thread& me) {
   const bool masked = isMasked(p, w);
   const float c = p.scale * LOG2E;
   Scores s[OWN];
@@ -277,13 +278,13 @@ __device__ __forceinline__ void storeKeys(const HopperBackward& p, const Walk& w
             me.t);
 }
 
-// What a consumer carries from walk to walk: tiles that have gone through the rings, and shares of dQ that it has staged.
+// What a consumer carries from walk to walk: tiles that have gone through the rings, and staged shares of dQ.
 struct Past {
   int n, staged;
 };
 
-__device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg, u32 base, const Rings& ring, Past& past,
-                                        Sums& sums) {
+__device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg, u32 base, const Rings& ring,
+                                        Past& past, Sums& sums) {
   const int heads = p.heads / p.groups;
 #pragma unroll
   for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
@@ -349,7 +350,8 @@ __device__ __forceinline__ void consume(const HopperBackward& p, int wg, u32 bas
     storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
   }
   if (!SPLIT && BUFFERS == 1 && past.n > 0) barrierOf(READ + 1 - wg, FILL ? 160 : 256); // none is left pending
-  for (int i = max(0, past.staged - AREAS); COPIED > 0 && i < past.staged; i++) barrierOf(areaBarrier(FREE, wg, i), 160);
+  for (int i = max(0, past.staged - AREAS); COPIED > 0 && i < past.staged; i++)
+    barrierOf(areaBarrier(FREE, wg, i), 160);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

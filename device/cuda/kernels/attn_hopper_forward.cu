@@ -12,9 +12,9 @@
 // length, so that no long block is left when the others end. LOOP: as many blocks as SMs, each of which takes one place
 // after the other from a ticket: the next place's loads run under the stores of the one before.
 //
-// PAGED: queries are chunks of prompts, keys and values lie in the pages of a cache. A chunk {first row, end, past, slot}
-// holds positions past, past + 1, … of a slot; a block is (query tile, head, chunk), and the producer's warp loads a
-// tile page by page, one box of `page` rows for each panel.
+// PAGED: queries are chunks of prompts, keys and values lie in the pages of a cache. A chunk {first row, end, past,
+// slot} holds positions past, past + 1, … of a slot; a block is (query tile, head, chunk), and the producer's warp
+// loads a tile page by page, one box of `page` rows for each panel.
 //
 // A consumer walks over items (tile, map). While the tensor cores form S of item n and then add P(n−1)·V, its threads
 // take the exponentials of item n: the softmax of one item runs beside the P·V of the item before, be that the other
@@ -72,8 +72,8 @@ __device__ __forceinline__ Place placeOf(const HopperForward& p, int block) {
 // A tile of keys or values starting at position `key`, columns starting at panel `first`: whole, or page by page by all
 // lanes of the warp. Positions after the sequence's last page read that page again, and are masked.
 template <typename Tile>
-__device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at, u32 dst, const TensorMap* map, int key,
-                                         int first, u32 bar) {
+__device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at, u32 dst, const TensorMap* map,
+                                         int key, int first, u32 bar) {
   if (!PAGED) {
     tmaLoad(dst, map, 0, key, first, at.b, bar);
     return;
@@ -83,7 +83,8 @@ __device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at
   for (int i = threadIdx.x; i < BN / p.page * PANELS; i += 32) {
     const int page = min(key / p.page + i / PANELS, end);
     const int row = p.table[at.slot * p.ldtable + page] * p.page;
-    tmaLoad(dst + i % PANELS * Tile::PANEL + i / PANELS * p.page * (2 * Tile::PW), map, 0, row, first + i % PANELS, 0, bar);
+    tmaLoad(dst + i % PANELS * Tile::PANEL + i / PANELS * p.page * (2 * Tile::PW), map, 0, row, first + i % PANELS, 0,
+            bar);
   }
 }
 
@@ -94,14 +95,15 @@ template <typename R> __device__ __forceinline__ void openSlot(const R& ring, in
 }
 
 // The producer: one thread, or a warp if keys are paged. n0 is the number of tiles that have gone through the rings.
-__device__ __forceinline__ void produce(const HopperForward& p, const Place& at, u32 base, u32 barQ, RingK k, RingV v, int n0) {
+__device__ __forceinline__ void produce(const HopperForward& p, const Place& at, u32 base, u32 barQ, RingK k, RingV v,
+                                        int n0) {
   const int grp = at.h / (p.heads / p.groups);
   if (threadIdx.x == 0) {
     barExpect(barQ, MAPS * TileQ::BYTES);
 #pragma unroll
     for (int i = 0; i < MAPS; i++)
-      tmaLoad(base + i * TileQ::BYTES, &p.q, 0, (PAGED ? (int)at.n0 : 0) + at.m0, (at.h * MAPS + i) * (D / TileQ::PW), at.b,
-              barQ);
+      tmaLoad(base + i * TileQ::BYTES, &p.q, 0, (PAGED ? (int)at.n0 : 0) + at.m0, (at.h * MAPS + i) * (D / TileQ::PW),
+              at.b, barQ);
   }
   for (int n = 0; n <= at.last - at.from + 1; n++) {  // K one tile ahead of V
     const int key = (at.last - n) * BN;
@@ -110,7 +112,8 @@ __device__ __forceinline__ void produce(const HopperForward& p, const Place& at,
       openSlot(k, at0, KEYS * TileK::BYTES);
 #pragma unroll
       for (int i = 0; i < KEYS; i++)
-        loadTile<TileK>(p, at, k.tile(at0) + i * TileK::BYTES, &p.k, key, (grp * KEYS + i) * (D / TileK::PW), k.fullBar(at0));
+        loadTile<TileK>(p, at, k.tile(at0) + i * TileK::BYTES, &p.k, key, (grp * KEYS + i) * (D / TileK::PW),
+                        k.fullBar(at0));
     }
     if (n > 0) {
       openSlot(v, at0 - 1, TileV::BYTES);
@@ -290,7 +293,8 @@ __device__ __forceinline__ void attend(const HopperForward& p, const Place& at, 
   finish(p, at, w, x, base);
 }
 
-__device__ __forceinline__ void consume(const HopperForward& p, int wg, u32 base, u32 barQ, const RingK& k, const RingV& v) {
+__device__ __forceinline__ void consume(const HopperForward& p, int wg, u32 base, u32 barQ, const RingK& k,
+                                        const RingV& v) {
   int n = 0;
   if (ORDER && wg == 1) barrierArrive(TURN, 256);
   if (LOOP) {
@@ -307,7 +311,8 @@ __device__ __forceinline__ void consume(const HopperForward& p, int wg, u32 base
   if (ORDER && wg == 0) barrierOf(TURN, 256); // the last arrival of the other: a block must end with no arrival pending
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(const __grid_constant__ HopperForward arg) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    attn_hopper_forward(const __grid_constant__ HopperForward arg) {
   const HopperForward& p = INDIRECT ? *(const HopperForward*)arg.self : arg;
   const u32 base = sharedTiles(), barQ = base + AT_BAR;
   const RingK k = {base + AT_K, barQ + 8, barQ + 8 + 8 * STAGES};

@@ -1,6 +1,6 @@
 // attn_hopper_backward.cu: the products of K and V with a tile's queries.
-// HELD_KEYS: the warpgroup's rows of K and V as left fragments, which are the same for all query tiles: products of S and
-// dP then read half as much shared memory.
+// HELD_KEYS: the warpgroup's rows of K and V as left fragments, which are the same for all query tiles: products of S
+// and dP then read half as much shared memory.
 static_assert(!HELD_KEYS || (KEYS == 1 && !SPLIT && D % 64 == 0 && DV % 64 == 0), "one key head, and registers for it");
 struct Keys {
   u32 k[HELD_KEYS ? D / 16 : 1][4], v[HELD_KEYS ? DV / 16 : 1][4];
@@ -23,7 +23,8 @@ __device__ __forceinline__ void scores(Scores& s, u32 base, u32 stage, const Key
 }
 
 // Issues dP of the n-th tile.
-__device__ __forceinline__ void gradOutputs(Scores& dp, u32 base, const RingO& ring, int n, const Keys& keys, const Thread& me) {
+__device__ __forceinline__ void gradOutputs(Scores& dp, u32 base, const RingO& ring, int n, const Keys& keys,
+                                            const Thread& me) {
   ring.wait(n);
   if (HELD_KEYS) heldByRows<TileO>(dp, keys.v, ring.tile(n));
   else rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, ring.tile(n), 0);

@@ -1,4 +1,6 @@
-// dQ of attn_hopper_backward.cu: whose share a warpgroup forms, and how it is added in order, by threads or by the copy engine.
+// dQ of attn_hopper_backward.cu: whose share a warpgroup forms, and how it is added in order, by threads or by the copy
+// engine.
+
 // Whose dQ a warpgroup forms at the n-th tile: of a map, of one of its units, or of every second tile.
 struct Share {
   bool mine;

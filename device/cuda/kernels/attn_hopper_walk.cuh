@@ -34,7 +34,8 @@ __device__ __forceinline__ Walk findWalk(const HopperBackward& p, int ticket) {
 }
 
 // The producer's thread; n is the number of tiles that have gone through the rings.
-__device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 base, u32 barK, const Rings& ring, int& n) {
+__device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 base, u32 barK, const Rings& ring,
+                                        int& n) {
   const int heads = p.heads / p.groups, tiles = (p.t + BM - 1) / BM;
   barExpect(barK, KEYS * TileK::BYTES + TileV::BYTES);
 #pragma unroll

@@ -1,5 +1,5 @@
-// attn_hopper_backward.cu, WEAVE: one tile of two maps, map by map, so that products run under the work on the other map:
-// dP under the exponentials of map 1, S_2 under dS_1, dK_1 under the exponentials of map 2. P_1 waits as fp16 (16
+// attn_hopper_backward.cu, WEAVE: one tile of two maps, map by map, so that products run under the work on the other
+// map: dP under the exponentials of map 1, S_2 under dS_1, dK_1 under the exponentials of map 2. P_1 waits as fp16 (16
 // registers) for W, so that S_1 and S_2 can share theirs. Sums of 128 registers leave ptxas too few for this: it
 // serialises all products.
 __device__ __forceinline__ void packHalves(Packed& p, const Scores& s) {
@@ -7,7 +7,7 @@ __device__ __forceinline__ void packHalves(Packed& p, const Scores& s) {
   for (int i = 0; i < BM / 4; i++) p[i / 4][i % 4] = packHalf(s[2 * i], s[2 * i + 1]);
 }
 
-// f(k, i, at, Δ) for each word of fragments: word i of the k-th, its elements at and at + 1 of scores, Δ of their queries.
+// f(k, i, at, Δ) for each word of fragments: word i of the k-th, its elements at and at + 1 of scores, their Δ.
 template <typename F> __device__ __forceinline__ void eachWord(const Thread& me, u32 delta, F f) {
 #pragma unroll
   for (int k = 0; k < BM / 16; k++)
@@ -35,8 +35,9 @@ __device__ __forceinline__ void gradSecond(Packed& w, Packed& ds, const Scores& 
 }
 
 // The n-th tile: dSᵀ of both maps in shared memory, dV and dK_2 in flight.
-__device__ __forceinline__ void weaveTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
-                                          u32 grads, const Keys& keys, Sums& sums, Packed& wt, Packed (&ds)[2], const Thread& me) {
+__device__ __forceinline__ void weaveTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n,
+                                          u32 stats, u32 grads, const Keys& keys, Sums& sums, Packed& wt,
+                                          Packed (&ds)[2], const Thread& me) {
   const u32 stage = ring.q.tile(n);
   const bool masked = isMasked(p, w);
   const float c = p.scale * LOG2E;
