@@ -123,7 +123,7 @@ func TestFirstRankGivesUp(t *testing.T) {
 
 // Values that do not fit into one message end the job instead of leaving everybody waiting.
 func TestExchangeTooLarge(t *testing.T) {
-	jobs, errs := joinAll(t, "tcp://"+freePort(t), 2, func(int, *Options) {})
+	jobs, errs := joinAll(t, "tcp://"+freePort(t), 2, func(_ int, o *Options) { o.PeerTimeout = DefaultPeer })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestExchangeTooLarge(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "too large") {
 				t.Errorf("got %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(DefaultPeer):
 			t.Fatal("nothing came back")
 		}
 	}
