@@ -27,9 +27,9 @@ func TestEvalKill(t *testing.T) {
 			"--steps", "2", "-q")
 	}
 	args := func(store string) []string {
-		return []string{"eval", "--tasks", "needle,ruler_variables,boolq", "--set", "needle.samples=20", "--set",
+		return []string{"eval", "--tasks", "needle,ruler_variables,boolq", "--set", "needle.samples=10", "--set",
 			"needle.needles=1", "--set", "needle.queries=1",
-			"--set", "needle.lengths=256", "--set", "ruler_variables.samples=100", "--set", "ruler_variables.chains=1",
+			"--set", "needle.lengths=256", "--set", "ruler_variables.samples=40", "--set", "ruler_variables.chains=1",
 			"--set", "ruler_variables.lengths=288",
 			"-m", "transformer", "-m", "diff", "--output", store, "-q"}
 	}

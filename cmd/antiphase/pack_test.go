@@ -21,7 +21,7 @@ func ran(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// The models of the program write and retrieve: the number of a single needle in 95 % of 40 prompts that fill the
+// The models of the program write and retrieve: the number of a single needle in 95 % of 20 prompts that fill the
 // context.
 func TestEmbeddedModelsRetrieve(t *testing.T) {
 	if names := pair.Names(); !slices.Equal(names, []string{"diff", "transformer"}) {
@@ -29,7 +29,7 @@ func TestEmbeddedModelsRetrieve(t *testing.T) {
 	}
 	for _, name := range pair.Names() {
 		code, out, errs := ran(t, "eval", "--model", "pair:"+name, "--tasks", "needle", "--set", "needle.needles=1",
-			"--set", "needle.queries=1", "--set", "needle.samples=8", "--json", "-q", "--device", "cpu")
+			"--set", "needle.queries=1", "--set", "needle.samples=4", "--json", "-q", "--device", "cpu")
 		if code != 0 {
 			t.Fatal(errs)
 		}
