@@ -12,7 +12,7 @@ gpu: build ## what tools/gpu/check.sh runs on a GPU machine: the binary and the 
 	for p in device/cuda train hf; do go test -c -o bin/$$(basename $$p).test ./$$p || exit 1; done
 short: ## the tests that take little time
 	go test -short ./...
-race: ## the concurrent packages under the race detector (needs gcc)
+race: ## the packages that run goroutines under the race detector (needs gcc)
 	.ci/run race
 stress: ## AMX kernels for ten minutes under garbage collection and signals
 	ANTIPHASE_STRESS=10m go test -run Stress -timeout 20m ./internal/simd

@@ -32,6 +32,9 @@ func TestShardedMasters(t *testing.T) {
 	}{{cpu.BF16, "optim.bf16_weights=false"}, {cpu.FP32, "optim.bf16_weights=true"},
 		{cpu.BF16, "optim.bf16_weights=true"}} {
 		for _, n := range []int{2, 3} {
+			if n > 2 && testing.Short() {
+				continue
+			}
 			var ends [2]map[string][]byte
 			for i, shard := range []bool{false, true} {
 				dir := t.TempDir()

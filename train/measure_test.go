@@ -41,8 +41,11 @@ func TestTrialsGrowToTheStep(t *testing.T) {
 
 // Every batch and micro-batch that a recipe may have can be measured.
 func TestMeasureOfEveryMicroBatch(t *testing.T) {
-	d := options(t, "").Device
-	for batch := 1; batch <= 24; batch++ {
+	d, most := options(t, "").Device, 24
+	if testing.Short() {
+		most = 8
+	}
+	for batch := 1; batch <= most; batch++ {
 		for micro := 1; micro <= batch; micro++ {
 			if batch%micro != 0 {
 				continue

@@ -29,7 +29,7 @@ func TestResumeIsExact(t *testing.T) {
 			mustRun(t, r, options(t, whole))
 			want := files(t, filepath.Join(whole, "checkpoints", "step-00000021"))
 			for k := range steps {
-				if a.Name != "diff" && k%5 != 0 {
+				if (a.Name != "diff" || testing.Short()) && k%5 != 0 {
 					continue // where a run stops is the same for all, and what is saved the same wherever it stops
 				}
 				dir := t.TempDir()

@@ -251,9 +251,13 @@ func TestRanksDivideRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
+	steps := "40"
+	if testing.Short() {
+		steps = "16"
+	}
 	args := func(name string) []string {
 		return []string{"compare", "--size", "nano", "--data", "synthetic:docs=60", "--lr", "1e-3,2e-3", "--seeds", "2",
-			"--steps", "40", "--arch", "transformer,diff", "--name", "x", "--task", "lm", "--device", "cpu", "-q",
+			"--steps", steps, "--arch", "transformer,diff", "--name", "x", "--task", "lm", "--device", "cpu", "-q",
 			"--set", "train.save_every=2", "--dir", in(name)}
 	}
 	printed(t, self(args("one")...))

@@ -71,6 +71,7 @@ func TestScripts(t *testing.T) {
 	home := t.TempDir() // what is kept with the machine, measured once
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
 		e.Setenv("ANTIPHASE_HOME", home)
+		e.Setenv("GORACE", os.Getenv("GORACE")) // where the race detector writes
 		return nil
 	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd,
 		"full": fullCmd, "sub": subCmd, "lines": linesCmd}, Condition: conditions})
