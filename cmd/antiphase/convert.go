@@ -163,7 +163,15 @@ func openStored(ctx context.Context, a *app, name string) (s *stored, err error)
 	return s, nil
 }
 
+// unknownFolder is the error for a path that is no model. A folder in which files cannot be looked up may well be one.
 func unknownFolder(dir string) error {
+	if st, err := os.Stat(dir); err == nil && st.IsDir() {
+		for _, name := range []string{"checkpoints", "state.json", "config.json"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return badInput{fmt.Errorf("%s cannot be read: %w", dir, err)}
+			}
+		}
+	}
 	return badInput{fmt.Errorf(
 		"%s is neither a run folder (checkpoints/), a checkpoint (state.json) nor a Hugging Face folder (config.json)",
 		dir)}
