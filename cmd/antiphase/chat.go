@@ -178,7 +178,7 @@ func (r *repl) pickTemplate() error {
 	case r.f.raw:
 	case r.f.template != "":
 		var text string
-		if text, err = readFile(r.f.template, "chat-template"); err != nil {
+		if text, err = templateFile(r.f.template); err != nil {
 			return err
 		}
 		r.template, err = chat.Parse(text, r.l.specialTexts())
@@ -192,6 +192,18 @@ func (r *repl) pickTemplate() error {
 		return usage(errors.New("--system: needs a chat template; this model has none, --chat-template gives one"))
 	}
 	return nil
+}
+
+// templateFile reads and checks the Jinja file that --chat-template names.
+func templateFile(path string) (string, error) {
+	text, err := readFile(path, "chat-template")
+	if err != nil {
+		return "", err
+	}
+	if _, err := chat.Parse(text, nil); err != nil {
+		return "", badInput{fmt.Errorf("--chat-template: %s: %w", path, err)}
+	}
+	return text, nil
 }
 
 // chatTemplate reads a folder's template, nil if there is none.

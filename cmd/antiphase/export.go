@@ -16,7 +16,6 @@ import (
 
 	"antiphase/hf"
 	"antiphase/model"
-	"antiphase/tokenizer/chat"
 )
 
 // exportFlags are those that export and convert share.
@@ -158,12 +157,9 @@ const (
 func (s *stored) companions(e *hf.Export, chatFile string) error {
 	var template []byte
 	if chatFile != "" {
-		text, err := readFile(chatFile, "chat-template")
+		text, err := templateFile(chatFile)
 		if err != nil {
 			return err
-		}
-		if _, err = chat.Parse(text, nil); err != nil {
-			return badInput{fmt.Errorf("--chat-template: %w", err)}
 		}
 		template = []byte(text)
 	}

@@ -266,7 +266,7 @@ func (a *app) serveModels(ctx context.Context, f *serveFlags) (list []*server.Mo
 		}
 	}
 	if err := f.readTemplate(); err != nil {
-		return nil, done, badInput{err}
+		return nil, done, err
 	}
 	d, shut, err := a.openModels()
 	if err != nil {
@@ -289,17 +289,15 @@ func (a *app) serveModels(ctx context.Context, f *serveFlags) (list []*server.Mo
 }
 
 // readTemplate reads --chat-template.
-func (f *serveFlags) readTemplate() error {
+func (f *serveFlags) readTemplate() (err error) {
 	switch f.template {
 	case "":
 	case "plain":
 		f.jinja = plainTemplate
 	default:
-		b, err := os.ReadFile(f.template)
-		f.jinja = string(b)
-		return err
+		f.jinja, err = templateFile(f.template)
 	}
-	return nil
+	return err
 }
 
 // plainTemplate writes one message per line, for models without a conversation format.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Limits of a chat template, which is untrusted input.
@@ -57,7 +58,23 @@ type Message struct {
 // Parse reads a template. tokens are variables that templates expect, such as bos_token and eos_token.
 func Parse(source string, tokens map[string]string) (t *Template, err error) {
 	defer func() { err = finish(ErrTemplate, err, recover()) }()
+	if i := notUTF8(source); i >= 0 {
+		return nil, fmt.Errorf("line %d: not UTF-8 at byte offset %d", 1+strings.Count(source[:i], "\n"), i)
+	}
 	return parse(source, tokens, true) // white space as transformers sets it
+}
+
+// notUTF8 is the offset of the first byte that is not part of a character, −1 if there is none.
+func notUTF8(s string) int {
+	for i, r := range s {
+		if r != utf8.RuneError {
+			continue
+		}
+		if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
+			return i
+		}
+	}
+	return -1
 }
 
 // parse reads a template. chat is false for text templates, which keep all white space.
