@@ -260,7 +260,8 @@ func TestTrainDefaults(t *testing.T) {
 		own.Hash() == train(t, docs, TrainOptions{Vocab: 290, Pattern: PatternGPT2}).Hash() {
 		t.Error("the default pattern is not Llama 3's")
 	}
-	if got := fmt.Sprint(own.Notes()); got != fmt.Sprintf("[the text gave %d tokens of the 290 wanted]", own.Vocab()) {
+	if got := fmt.Sprint(own.Notes()); got != fmt.Sprintf(
+		"[the text gave %d tokens of the 290 wanted: no other pair occurs 2 times]", own.Vocab()) {
 		t.Errorf("notes %s", got)
 	}
 	tok := train(t, docs, TrainOptions{Vocab: 258, Specials: []string{"<a>", "<b>"}})

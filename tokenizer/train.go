@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// maxTrained bounds a vocabulary: several times the largest in use.
-const maxTrained = 1 << 22
+// MaxTrained bounds a vocabulary: several times the largest in use.
+const MaxTrained = 1 << 22
 
 // TrainOptions configures [Train].
 type TrainOptions struct {
@@ -62,7 +62,8 @@ func Train(ctx context.Context, docs iter.Seq[string], opt TrainOptions) (*Token
 		return nil, err
 	}
 	if n := t.Vocab(); n < opt.Vocab {
-		t.notes = append(t.notes, fmt.Sprintf("the text gave %d tokens of the %d wanted", n, opt.Vocab))
+		t.notes = append(t.notes, fmt.Sprintf("the text gave %d tokens of the %d wanted: no other pair occurs %d times",
+			n, opt.Vocab, opt.MinCount))
 	}
 	return t, nil
 }
@@ -87,8 +88,8 @@ func (sp *spec) alphabet(opt TrainOptions) error {
 		return fmt.Errorf("vocabulary of %d is too small: %d specials and 256 bytes need %d", opt.Vocab,
 			len(opt.Specials), least)
 	}
-	if opt.Vocab > maxTrained {
-		return fmt.Errorf("vocabulary of %d is too large: at most %d", opt.Vocab, maxTrained)
+	if opt.Vocab > MaxTrained {
+		return fmt.Errorf("vocabulary of %d is too large: at most %d", opt.Vocab, MaxTrained)
 	}
 	sp.vocab = make(map[string]int32, min(opt.Vocab, 1<<16)) // the text may yield fewer
 	for _, s := range opt.Specials {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +50,9 @@ func (f *tokenizerFlags) run(ctx context.Context, a *app, args []string) error {
 	if len(args) == 0 || f.out == "" {
 		return usage(errors.New("want at least one source and --out"))
 	}
+	if err := f.check(); err != nil {
+		return usage(err)
+	}
 	r, err := recipe.Tiny("diff")
 	if err != nil {
 		return err
@@ -56,12 +60,9 @@ func (f *tokenizerFlags) run(ctx context.Context, a *app, args []string) error {
 	if r.Data.Sources, err = parseSources(args); err != nil {
 		return usage(err)
 	}
-	r.Tokenizer, r.Model.Vocab = f.with, max(f.with.Vocab, 1)
+	r.Tokenizer, r.Model.Vocab = f.with, f.with.Vocab
 	if r, err = r.Complete(); err != nil {
 		return usage(err)
-	}
-	if r.Tokenizer.Docs < 0 {
-		return usage(fmt.Errorf("--docs: is %d, must not be negative", r.Tokenizer.Docs))
 	}
 	if err := replaceable(f.out, "is not a tokenizer", isTokenizer); err != nil {
 		return err
@@ -84,6 +85,24 @@ func (f *tokenizerFlags) run(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	a.note("%s: %d ids", f.out, tok.Vocab())
+	for _, n := range tok.Notes() {
+		a.note("note: %s", n)
+	}
+	return nil
+}
+
+// check rejects values out of range. The recipe would too, by its keys.
+func (f *tokenizerFlags) check() error {
+	const least = 257
+	switch w := f.with; {
+	case w.Vocab < least || w.Vocab > tokenizer.MaxTrained:
+		return fmt.Errorf("--vocab: is %d, must be from %d (256 bytes and the end-of-text token) to %d", w.Vocab, least,
+			tokenizer.MaxTrained)
+	case w.Docs < 0:
+		return fmt.Errorf("--docs: is %d, must not be negative; 0 reads all", w.Docs)
+	case !slices.Contains(recipe.Patterns, w.Pattern):
+		return fmt.Errorf("--pattern: is %q, must be one of %q", w.Pattern, recipe.Patterns)
+	}
 	return nil
 }
 
