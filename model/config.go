@@ -91,10 +91,14 @@ func set[T comparable](p *T, def T) {
 
 // Check returns an error that names the wrong field and the values it allows.
 func (c Config) Check() error {
+	const most = 1 << 31
+	if c.Dim > most { // before ffn, whose default is a multiple of dim and may have overflowed
+		return fmt.Errorf("dim: is %d, must be at most %d", c.Dim, most)
+	}
 	for _, f := range []struct {
 		name string
 		v    int
-	}{{"vocab", c.Vocab}, {"context", c.Context}, {"layers", c.Layers}, {"ffn", c.FFN}} {
+	}{{"vocab", c.Vocab}, {"context", c.Context}, {"layers", c.Layers}, {"dim", c.Dim}, {"ffn", c.FFN}} {
 		if f.v <= 0 {
 			return fmt.Errorf("%s: is %d, must be positive", f.name, f.v)
 		}
@@ -106,7 +110,6 @@ func (c Config) Check() error {
 		return fmt.Errorf("context: %d times head_dim = %d is more than %d rotary angles", c.Context,
 			c.HeadDim, maxRope)
 	}
-	const most = 1 << 31
 	for _, f := range []struct {
 		name string
 		a, b int

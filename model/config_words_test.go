@@ -1,6 +1,22 @@
 package model
 
-import "testing"
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// Without an ffn its default follows dim; an error about the width names dim, whatever becomes of the default.
+func TestConfigNamesDim(t *testing.T) {
+	for dim, want := range map[int]string{0: "must be positive", -64: "must be positive", 1<<31 + 1: "must be at most",
+		1 << 60: "must be at most", 1 << 62: "must be at most", math.MaxInt: "must be at most"} {
+		_, err := Config{Arch: "diff", Vocab: 20, Context: 16, Layers: 1, Dim: dim, Heads: 2, HeadDim: 4}.Complete()
+		if want = fmt.Sprintf("dim: is %d, %s", dim, want); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
 
 // The errors of a configuration name the field, its values and what would be right.
 func TestConfigWords(t *testing.T) {
