@@ -40,13 +40,14 @@ type trainFlags struct {
 func trainVerb(a *app) *cobra.Command {
 	var f trainFlags
 	c := &cobra.Command{
-		Use:   "train [recipe.json|recipe.yaml] [key=value ...]",
+		Use:   "train [recipe.json|recipe.yaml ...] [key=value ...]",
 		Short: "Train a model; run the same command again to resume",
 		Long: `Train runs a recipe in a run folder. The same command continues an interrupted run from the newest
 complete checkpoint, bit for bit. Ctrl-C finishes the step, saves and exits with code 75.
 
-A recipe is a named size (--size, see "antiphase recipes"), a file, or both; with both, the file overrides
-the named size. Any field can be set by its dotted path.
+A recipe is a named size (--size, see "antiphase recipes") and any number of files, applied in the order given:
+a field of a file overrides that of the size and of the files before it. Any field can be set by its dotted
+path, whatever files say.
 
 Under mpirun or srun the ranks train one run together: each takes its own rows of the recipe's batch, so the
 result is that of one process. All ranks must see the same run folder.
@@ -57,6 +58,7 @@ sequence length suited to continued training; --set changes them.`,
 		Example: `  antiphase train --size tiny --arch diff --dir runs/tiny-diff
   antiphase train --size small --arch diff2 --data 'books/*.jsonl.zst' --set train.steps=2000
   antiphase train runs/tiny-diff/recipe.json --dir runs/again
+  antiphase train base.json long-context.yaml train.steps=2000 --dir runs/long
   antiphase train --from org/model --data notes.jsonl --steps 500
   antiphase train --size 830m --arch diff --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -95,6 +95,7 @@ func TestResolveOrder(t *testing.T) {
 		return path
 	}
 	file := write("r.json", `{"model":{"arch":"diff2"},"train":{"steps":9,"batch":8},"optim":{"lr":0.25}}`)
+	over := write("over.json", `{"train":{"batch":16},"optim":{"lr":0.125}}`)
 	odd := write("odd.json", `{"model":{"arch":"dif"}}`)
 	for _, x := range []struct {
 		what string
@@ -105,6 +106,8 @@ func TestResolveOrder(t *testing.T) {
 	}{
 		{"a size", trainFlags{size: "nano", arch: "diff"}, nil, "diff 20 4 0.003", ""},
 		{"a file", trainFlags{size: "nano", arch: "diff"}, []string{file}, "diff2 9 8 0.25", ""},
+		{"a file over another", trainFlags{size: "nano", arch: "diff"}, []string{file, over}, "diff2 9 16 0.125", ""},
+		{"the other over it", trainFlags{size: "nano", arch: "diff"}, []string{over, file}, "diff2 9 8 0.25", ""},
 		{"a flag over a file", trainFlags{size: "nano", arch: "diff", steps: 3, stepsSet: true}, []string{file},
 			"diff2 3 8 0.25", ""},
 		{"a setting over both", trainFlags{size: "nano", arch: "diff", steps: 3, stepsSet: true,
@@ -133,6 +136,13 @@ func TestResolveOrder(t *testing.T) {
 			got != x.want {
 			t.Errorf("%s: %s (%v), want %s", x.what, got, err, x.want)
 		}
+	}
+}
+
+// The usage line says what resolve takes: any number of files, and settings.
+func TestTrainUsage(t *testing.T) {
+	if use := trainVerb(&app{}).Use; use != "train [recipe.json|recipe.yaml ...] [key=value ...]" {
+		t.Error(use)
 	}
 }
 
