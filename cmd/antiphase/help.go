@@ -35,11 +35,13 @@ func finish(c *cobra.Command) {
 	}
 }
 
-// unknownCommand suggests the nearest command, or lists them.
+// unknownCommand suggests the nearest command, or lists them. Below a verb there are few, so only one that is a single
+// slip away is preferred to the list: tcsh is no misspelt bash.
 func unknownCommand(c *cobra.Command, word string) error {
 	names := names(c)
 	err := fmt.Errorf("unknown command %q for %q", word, c.CommandPath())
-	if w := near.Close(word, names); w != "" {
+	w := near.Close(word, names)
+	if w != "" && (!c.HasParent() || near.Distance(word, w) == 1) {
 		return fmt.Errorf("%w; did you mean %s?", err, w)
 	}
 	if len(names) == 0 {
