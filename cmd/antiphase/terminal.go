@@ -164,14 +164,18 @@ func (a *app) json(v any) error {
 
 // seconds formats a duration for display.
 func seconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	switch {
-	case d < 10*time.Second:
+	const hour, day = 3600, 24 * 3600
+	switch n := int(min(s, 2*day)); {
+	case s < 10:
 		return fmt.Sprintf("%.1fs", s)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case s < hour:
+		return fmt.Sprintf("%dm%02ds", n/60, n%60)
+	case s <= 2*day:
+		return fmt.Sprintf("%dh%02dm", n/hour, n/60%60)
+	case s < 10*day:
+		return fmt.Sprintf("%.1f days", s/day)
 	}
-	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	return fmt.Sprintf("%.0f days", s/day)
 }
 
 // count formats a number for display: 12.34k, 4.567M.

@@ -109,7 +109,9 @@ func TestWordsOfFlags(t *testing.T) {
 // How numbers and errors are printed.
 func TestWordsOfOutput(t *testing.T) {
 	for in, want := range map[float64]string{0: "0.0s", 9.94: "9.9s", 10: "0m10s", 59.9: "0m59s", 60: "1m00s",
-		3599: "59m59s", 3600: "1h00m", 3661: "1h01m", 90000: "25h00m"} {
+		3599: "59m59s", 3600: "1h00m", 3661: "1h01m", 90000: "25h00m",
+		172800: "48h00m", 172801: "2.0 days", 820800: "9.5 days", 864000: "10 days", 469539240: "5434 days",
+		1e15: "11574074074 days"} {
 		if got := seconds(in); got != want {
 			t.Errorf("%g s is %s, want %s", in, got, want)
 		}
