@@ -207,7 +207,23 @@ func TestPrintedResult(t *testing.T) {
 			}
 		}
 	}
+	r.Errors = nil
+	for want, change := range map[string]func(){
+		"9 requests, 3 at a time, in 4.0 s: 5 answered, 1 refused (429), 3 failed": func() { r.Open, r.Rate = 3, 0 },
+		"9 requests at once in 4.0 s: 5 answered, 1 refused (429), 3 failed":       func() { r.Open, r.Rate = 0, 0 },
+	} {
+		var b bytes.Buffer
+		if change(); r.Print(&b) != nil || !strings.HasPrefix(b.String(), want+"\n") {
+			t.Errorf("%s\nwant %s", b.String(), want)
+		}
+	}
 	var b bytes.Buffer
+	none := &ServeResult{Requests: 2, Rate: 1, Seconds: 4, Failed: 2, Errors: map[string]int{"aa": 2}}
+	if err := none.Print(&b); err != nil ||
+		b.String() != "2 requests at 1.0/s in 4.0 s: 0 answered, 0 refused (429), 2 failed\n  2 × aa\n" {
+		t.Errorf("nothing was measured: %q, %v", b.String(), err)
+	}
+	b.Reset()
 	rows := []ServedRow{{Batch: 1, Engine: 100, Streamed: 98, Ratio: [3]float64{0.97, 0.98, 0.99},
 		Whole: [3]float64{0.94, 0.95, 0.96}, CPU: [3]float64{1, 1.1, 1.2}, FirstByte: 0.012,
 		First: [3]float64{1.1, 1.2, 1.3}, Prefill: 0.008, Step: 0.01},

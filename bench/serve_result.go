@@ -111,7 +111,8 @@ func spread(x []float64) (s Spread) {
 // ServeResult is the result of a load. Times are in seconds.
 type ServeResult struct {
 	Version  int            `json:"version"`
-	Rate     float64        `json:"offered_rps"` // as it was drawn
+	Rate     float64        `json:"offered_rps"`           // as it was drawn; 0 if nothing was drawn
+	Open     int            `json:"concurrency,omitempty"` // requests that were kept open
 	Requests int            `json:"requests"`
 	Answered int            `json:"answered"`
 	Rejected int            `json:"rejected_429"`
@@ -130,8 +131,8 @@ type ServeResult struct {
 }
 
 func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
-	r := &ServeResult{Version: 1, Requests: len(shots), Seconds: took.Seconds(), Deadline: o.Deadline.Seconds(),
-		Errors: map[string]int{}}
+	r := &ServeResult{Version: 1, Open: o.Concurrency, Requests: len(shots), Seconds: took.Seconds(),
+		Deadline: o.Deadline.Seconds(), Errors: map[string]int{}}
 	if span := shots[len(shots)-1].at.Seconds(); span > 0 {
 		r.Rate = float64(len(shots)-1) / span
 	}
@@ -166,12 +167,26 @@ func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
 	return r
 }
 
-// Print writes the result for display.
+// load is how the requests were sent.
+func (r *ServeResult) load() string {
+	switch {
+	case r.Open > 0:
+		return fmt.Sprintf(", %d at a time,", r.Open)
+	case r.Rate > 0:
+		return fmt.Sprintf(" at %.1f/s", r.Rate)
+	}
+	return " at once"
+}
+
+// Print writes the result for display. Kinds of times that nothing was measured of are left out.
 func (r *ServeResult) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%d requests at %.1f/s in %.1f s: %d answered, %d refused (429), %d failed\n", r.Requests, r.Rate,
+	fmt.Fprintf(w, "%d requests%s in %.1f s: %d answered, %d refused (429), %d failed\n", r.Requests, r.load(),
 		r.Seconds, r.Answered, r.Rejected, r.Failed)
 	for _, text := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(w, "  %d × %s\n", r.Errors[text], text)
+	}
+	if r.Answered+r.Rejected == 0 {
+		return nil
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "MS\tMEAN\tP50\tP99\t")
@@ -180,6 +195,9 @@ func (r *ServeResult) Print(w io.Writer) error {
 		s    Spread
 	}{{"time to first token", r.TTFT}, {"time per output token", r.TPOT}, {"between tokens", r.ITL},
 		{"whole answer", r.E2E}, {"refusal", r.Reject}} {
+		if row.s == (Spread{}) {
+			continue
+		}
 		fmt.Fprintf(tw, "%s\t%.2f\t%.2f\t%.2f\t\n", row.name, 1e3*row.s.Mean, 1e3*row.s.P50, 1e3*row.s.P99)
 	}
 	if err := tw.Flush(); err != nil {

@@ -87,7 +87,7 @@ func TestServeClosedLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Tokens * r.Seconds; r.Answered != 30 || most.Load() != 3 || math.Round(got) != 210 {
+	if got := r.Tokens * r.Seconds; r.Answered != 30 || r.Open != 3 || most.Load() != 3 || math.Round(got) != 210 {
 		t.Errorf("at most %d open, %g tokens: %+v", most.Load(), got, r)
 	}
 }
