@@ -104,22 +104,20 @@ bench() {
     grep -E '"(name|value|rate|memory)":|rror|memory' | tr -d '\n' | tr -s ' ' | cut -c1-400)"
 }
 
-# Prompts beside the forward pass of training at the same length.
+# fed SIZE ARCH LENGTH COUNT: prompts, then the forward pass of training on as many sequences of that length.
+fed() {
+  bench "$1 $2 $4 × $3 prompt" 40 decode --size "$1" --arch "$2" --context "$3" --prompts "$4" --batch 1 --reps 3 --warmup 1
+  bench "$1 $2 $4 × $3 forward" 40 train --size "$1" --arch "$2" --seq "$3" --batch "$4" --forward --steps 3 --warmup 2
+}
+
 prefill() {
   local arch n
   for arch in diff diff2 transformer; do
-    for n in 1024 16384 65000; do
-      bench "160m $arch prompt" 40 decode --size 160m --arch $arch --context $n --batch 1 --reps 3 --warmup 1
-      bench "160m $arch forward" 40 train --size 160m --arch $arch --seq $n --batch $((65536 / n)) --forward --steps 3 --warmup 2
-    done
-    bench "160m $arch 8 prompts" 40 decode --size 160m --arch $arch --context 1024 --prompts 8 --batch 1 --reps 3 --warmup 1
-    if [ $arch = diff ]; then
-      for n in 1024 16384 65000; do
-        bench "830m diff prompt" 40 decode --size 830m --arch diff --context $n --batch 1 --reps 3 --warmup 1
-        bench "830m diff forward" 40 train --size 830m --arch diff --seq $n --batch $((65536 / n)) --forward --steps 3 --warmup 2
-      done
-    fi
+    for n in 1024 16384 65000; do fed 160m $arch $n 1; done
+    fed 160m $arch 1024 8
   done
+  for n in 1024 16384 65000; do fed 830m diff $n 1; done
+  fed 830m diff 1024 8
 }
 
 # Results of what trials have made the default.
