@@ -9,168 +9,6 @@ import (
 	"antiphase/tensor"
 )
 
-// checked is a call of a check with its tensors by name, and what may be changed about one of them alone: "x absent",
-// "x rows", "x cols", "x type". Everything else must panic.
-type checked struct {
-	name string
-	args map[string]*tensor.Tensor
-	call func()
-	free string
-}
-
-// tensors makes places for tensors by name.
-func tensors(list map[string]tensor.Tensor) map[string]*tensor.Tensor {
-	out := map[string]*tensor.Tensor{}
-	for name, t := range list {
-		out[name] = &t
-	}
-	return out
-}
-
-func rowChecks() []checked {
-	var out []checked
-	add := func(name, free string, list map[string]tensor.Tensor, call func(a map[string]*tensor.Tensor)) {
-		args := tensors(list)
-		out = append(out, checked{name, args, func() { call(args) }, free})
-	}
-	type m = map[string]tensor.Tensor
-	add("Copy", "dst type, src type", m{"dst": a16(6, 8), "src": f32(6, 8)},
-		func(a map[string]*tensor.Tensor) { CheckCopy(*a["dst"], *a["src"]) })
-	add("AddBias", "y rows", m{"y": a16(6, 8), "b": a16(1, 8)},
-		func(a map[string]*tensor.Tensor) { CheckAddBias(*a["y"], *a["b"], bf16) })
-	add("BiasBackward", "dy rows", m{"dy": a16(6, 8), "db": f32(1, 8)},
-		func(a map[string]*tensor.Tensor) { CheckBiasBackward(*a["db"], *a["dy"], bf16) })
-	add("Embed", "table rows", m{"out": a16(6, 8), "table": a16(9, 8), "ids": i32(1, 6)},
-		func(a map[string]*tensor.Tensor) { CheckEmbed(*a["out"], *a["table"], *a["ids"], bf16) })
-	add("EmbedBackward", "dtable rows", m{"dout": a16(6, 8), "dtable": f32(9, 8), "ids": i32(1, 6)},
-		func(a map[string]*tensor.Tensor) { CheckEmbedBackward(*a["dtable"], *a["dout"], *a["ids"], bf16) })
-	for _, op := range []MatMul{{}, {TransA: true}, {TransB: true}, {TransA: true, TransB: true}} {
-		x, y := a16(6, 8), a16(8, 5)
-		if op.TransA {
-			x = a16(8, 6)
-		}
-		if op.TransB {
-			y = a16(5, 8)
-		}
-		add(op.String(), "c type", m{"c": a16(6, 5), "a": x, "b": y},
-			func(a map[string]*tensor.Tensor) { CheckMatMul(*a["c"], *a["a"], *a["b"], op, bf16) })
-	}
-	add("RMSNorm", "rstd absent", m{"y": a16(6, 8), "rstd": f32(1, 6), "sum": a16(6, 8), "x": a16(6, 8),
-		"delta": a16(6, 8), "w": a16(1, 8)}, func(a map[string]*tensor.Tensor) {
-		CheckRMSNorm(*a["y"], *a["rstd"], *a["sum"], *a["x"], *a["delta"], *a["w"], bf16)
-	})
-	add("RMSNormBackward", "", m{"dx": a16(6, 8), "dw": f32(1, 8), "dy": a16(6, 8), "x": a16(6, 8), "w": a16(1, 8),
-		"rstd": f32(1, 6)}, func(a map[string]*tensor.Tensor) {
-		CheckRMSNormBackward(*a["dx"], *a["dw"], *a["dy"], *a["x"], *a["w"], *a["rstd"], bf16)
-	})
-	add("Rope", "table rows", m{"x": a16(6, 8), "table": f32(50, 4), "pos": i32(1, 6)},
-		func(a map[string]*tensor.Tensor) { Rope{Heads: 2, Dim: 4}.Check(*a["x"], *a["table"], *a["pos"], bf16) })
-	add("SwiGLU", "", m{"y": a16(6, 8), "gu": a16(6, 16)},
-		func(a map[string]*tensor.Tensor) { CheckSwiGLU(*a["y"], *a["gu"], bf16) })
-	add("SwiGLUBackward", "", m{"dgu": a16(6, 16), "y": a16(6, 8), "dy": a16(6, 8), "gu": a16(6, 16)},
-		func(a map[string]*tensor.Tensor) { CheckSwiGLUBackward(*a["dgu"], *a["y"], *a["dy"], *a["gu"], bf16) })
-	for _, lam := range []tensor.Tensor{f32(1, 1), f32(6, 4)} {
-		add(fmt.Sprint("SubtractHeads ", lam), "", m{"out": a16(6, 8), "a": a16(6, 16), "lam": lam},
-			func(a map[string]*tensor.Tensor) { CheckSubtractHeads(*a["out"], *a["a"], *a["lam"], 4, bf16) })
-		add(fmt.Sprint("SubtractHeadsBackward ", lam), "",
-			m{"da": a16(6, 16), "dlam": f32(6, 4), "dout": a16(6, 8), "a": a16(6, 16), "lam": lam},
-			func(a map[string]*tensor.Tensor) {
-				CheckSubtractHeadsBackward(*a["da"], *a["dlam"], *a["dout"], *a["a"], *a["lam"], 4, bf16)
-			})
-	}
-	add("Lambda", "", m{"lam": f32(1, 1), "q1": f32(1, 8), "k1": f32(1, 8), "q2": f32(1, 8), "k2": f32(1, 8)},
-		func(a map[string]*tensor.Tensor) {
-			CheckLambda(*a["lam"], LambdaVecs{*a["q1"], *a["k1"], *a["q2"], *a["k2"]}, bf16)
-		})
-	add("LambdaBackward", "dlam rows, dlam cols",
-		m{"dlam": f32(6, 4), "q1": f32(1, 8), "k1": f32(1, 8), "q2": f32(1, 8), "k2": f32(1, 8)},
-		func(a map[string]*tensor.Tensor) {
-			v := LambdaVecs{f32(1, 8), f32(1, 8), f32(1, 8), f32(1, 8)}
-			CheckLambdaBackward(LambdaVecs{*a["q1"], *a["k1"], *a["q2"], *a["k2"]}, *a["dlam"], v, bf16)
-		})
-	add("Sigmoid", "", m{"y": a16(6, 8), "x": a16(6, 8)},
-		func(a map[string]*tensor.Tensor) { CheckSigmoid(*a["y"], *a["x"], bf16) })
-	add("SigmoidBackward", "", m{"y": a16(6, 8), "dy": a16(6, 8), "dx": a16(6, 8)},
-		func(a map[string]*tensor.Tensor) { CheckSigmoidBackward(*a["dx"], *a["dy"], *a["y"], bf16) })
-	add("ArgMax", "x cols", m{"ids": i32(1, 6), "x": f32(6, 9)},
-		func(a map[string]*tensor.Tensor) { CheckArgMax(*a["ids"], *a["x"], bf16) })
-	add("SumSquares", "x rows, x cols, x type", m{"dst": f32(1, 1), "x": a16(6, 9)},
-		func(a map[string]*tensor.Tensor) { CheckSumSquares(*a["dst"], *a["x"], bf16) })
-	add("Advance", "", m{"ids": i32(1, 6), "pos": i32(1, 6), "best": i32(1, 6)},
-		func(a map[string]*tensor.Tensor) { CheckAdvance(*a["ids"], *a["pos"], *a["best"]) })
-	add("Probs", "", m{"out": f32(2, 3), "q": a16(6, 8), "k": a16(6, 4)},
-		func(a map[string]*tensor.Tensor) {
-			CheckAttentionProbs(*a["out"], *a["q"], *a["k"], Probs{T: 3, D: 4, Seq: 1, Row: 1, QHead: 1}, bf16)
-		})
-	return out
-}
-
-func opChecks() []checked {
-	var out []checked
-	for _, norm := range []bool{false, true} {
-		a, g := attn(norm)
-		args := map[string]*tensor.Tensor{"Q": &a.Q, "K": &a.K, "V": &a.V, "Start": &a.Start, "LSE": &a.LSE}
-		back := map[string]*tensor.Tensor{"DOut": &g.DOut, "DQ": &g.DQ, "DK": &g.DK, "DV": &g.DV}
-		if norm {
-			args["w"], args["Raw"], args["Rstd"], back["DNorm"] = &a.Norm.Weight, &a.Raw, &a.Rstd, &g.DNorm
-		} else {
-			args["Out"] = &a.Out
-		}
-		free := map[bool]string{false: "Start absent, LSE absent", true: "Start absent, LSE absent, w absent"}[norm]
-		out = append(out, checked{fmt.Sprint("Attention ", norm), args, func() { a.Check(bf16) }, free},
-			checked{fmt.Sprint("AttentionBackward ", norm), args, func() { a.CheckBackward(g, bf16) }, "Start absent"},
-			checked{fmt.Sprint("AttentionBackward's gradients ", norm), back, func() { a.CheckBackward(g, bf16) }, ""})
-	}
-	for _, lam := range []tensor.Tensor{f32(1, 1), f32(6, 4)} {
-		a, g := diff(2, lam)
-		a.Norm.Weight, g.DNorm, a.Start = a16(1, 16), f32(1, 16), i32(1, 6)
-		args := map[string]*tensor.Tensor{"Q": &a.Q, "K": &a.K, "V": &a.V, "Lam": &a.Lam, "Start": &a.Start,
-			"LSE": &a.LSE, "Out2": &a.Out2, "Raw": &a.Raw, "Rstd": &a.Rstd, "w": &a.Norm.Weight}
-		back := map[string]*tensor.Tensor{"DOut": &g.DOut, "DQ": &g.DQ, "DK": &g.DK, "DV": &g.DV, "DLam": &g.DLam,
-			"DNorm": &g.DNorm}
-		out = append(out, checked{fmt.Sprint("DiffAttention ", lam), args, func() { a.Check(bf16) },
-			"Start absent, LSE absent, Out2 absent, w absent"},
-			checked{fmt.Sprint("DiffAttentionBackward ", lam), args, func() { a.CheckBackward(g, bf16) },
-				"Start absent"},
-			checked{fmt.Sprint("DiffAttentionBackward's gradients ", lam), back,
-				func() { a.CheckBackward(g, bf16) }, ""})
-		c := cache(32, 32)
-		ids, pos := i32(1, 6), i32(1, 6)
-		cached := map[string]*tensor.Tensor{"Q": &a.Q, "Lam": &a.Lam, "Out": &a.Out, "Raw": &a.Raw, "Rstd": &a.Rstd,
-			"w": &a.Norm.Weight, "slot": &ids, "pos": &pos, "K": &c.K, "V": &c.V, "Table": &c.Table}
-		out = append(out, checked{fmt.Sprint("DiffAttentionCached ", lam), cached,
-			func() { a.CheckCached(c, ids, pos, bf16) }, "Raw absent, Rstd absent, w absent, Table rows, Table cols"})
-	}
-	a, _ := attn(true)
-	c := cache(16, 32)
-	ids, pos, k, v := i32(1, 6), i32(1, 6), a16(6, 16), a16(6, 32)
-	out = append(out, checked{"AttentionCached",
-		map[string]*tensor.Tensor{"Q": &a.Q, "Out": &a.Out, "Raw": &a.Raw, "Rstd": &a.Rstd, "w": &a.Norm.Weight,
-			"slot": &ids, "pos": &pos, "K": &c.K, "V": &c.V, "Table": &c.Table},
-		func() { a.CheckCached(c, ids, pos, bf16) }, "Raw absent, Rstd absent, w absent, Table rows, Table cols"},
-		checked{"CacheWrite", map[string]*tensor.Tensor{"k": &k, "v": &v, "slot": &ids, "pos": &pos, "K": &c.K,
-			"V": &c.V, "Table": &c.Table}, func() { c.CheckWrite(k, v, ids, pos, bf16) }, "Table rows, Table cols"})
-	cl := &Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6), DX: a16(6, 8), DW: f32(9, 8)}
-	part := &Classifier{X: a16(6, 8), W: a16(9, 8), Targets: i32(1, 6), Loss: f32(1, 6), Part: f32(2, 6)}
-	parts := *cl
-	parts.Parts = f32(4, 6)
-	adam := &AdamW{W: a16(1, 10), Master: f32(1, 10), M: f32(1, 10), V: f32(1, 10), G: f32(1, 10), Rate: f32(1, 3),
-		GradSq: f32(1, 1), RoundBF16: true}
-	half := &AdamW{W: a16(1, 10), Master: at(tensor.I16, 1, 10), M: f32(1, 10), V: f32(1, 10), G: f32(1, 10),
-		Rate: f32(1, 3), GradSq: f32(1, 1)}
-	return append(out,
-		checked{"Classify", map[string]*tensor.Tensor{"X": &cl.X, "W": &cl.W, "Targets": &cl.Targets, "Loss": &cl.Loss,
-			"DX": &cl.DX, "DW": &cl.DW}, func() { cl.Check(bf16) }, ""},
-		checked{"Classify of a part", map[string]*tensor.Tensor{"X": &part.X, "Targets": &part.Targets,
-			"Loss": &part.Loss, "Part": &part.Part}, func() { part.Check(bf16) }, "Part absent"},
-		checked{"Classify of parts", map[string]*tensor.Tensor{"Parts": &parts.Parts}, func() { parts.Check(bf16) },
-			"Parts absent"},
-		checked{"AdamW", map[string]*tensor.Tensor{"W": &adam.W, "Master": &adam.Master, "M": &adam.M, "V": &adam.V,
-			"G": &adam.G, "Rate": &adam.Rate, "GradSq": &adam.GradSq}, func() { adam.Check(bf16) }, "W type"},
-		checked{"AdamW in halves", map[string]*tensor.Tensor{"W": &half.W, "Master": &half.Master, "M": &half.M},
-			func() { half.Check(bf16) }, "Master absent"})
-}
-
 // Every tensor of every op: absent, of another type, a row or a column too many, each alone. What the contract leaves
 // free passes, everything else panics.
 func TestEveryTensorIsChecked(t *testing.T) {
@@ -253,8 +91,7 @@ func shaped(s AttnShape) map[string]func() {
 	}
 }
 
-// Geometry: every number must be positive but batch and length, and groups divide heads; an even rotary width; keys of
-// one or two; chunks of four numbers; a cache with pages.
+// Geometry of attention: every number must be positive but batch and length, and groups divide heads.
 func TestGeometryBounds(t *testing.T) {
 	for _, c := range []struct {
 		s    AttnShape
@@ -275,6 +112,10 @@ func TestGeometryBounds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Geometry elsewhere: an even rotary width; keys of one or two; chunks of four numbers; a cache with pages.
+func TestOtherGeometryBounds(t *testing.T) {
 	rope := func(dim int) string {
 		return text(func() { Rope{Heads: 2, Dim: dim}.Check(a16(1, 2*dim), f32(5, dim), i32(1, 1), bf16) })
 	}
@@ -302,6 +143,10 @@ func TestGeometryBounds(t *testing.T) {
 	if text(func() { c.CheckWrite(a16(6, 16), a16(6, 32), i32(1, 6), i32(1, 6), bf16) }) == "" {
 		t.Error("pages of nothing")
 	}
+}
+
+// A classifier has classes, and a part of them or all parts, of two rows each.
+func TestClassifierBounds(t *testing.T) {
 	cl := &Classifier{X: a16(6, 8), W: a16(0, 8), Targets: i32(1, 6), Loss: f32(1, 6)}
 	if text(func() { cl.Check(bf16) }) == "" {
 		t.Error("no classes")

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -63,7 +64,8 @@ func writers(d *Device, r *rand.Rand, w, other tensor.Tensor) map[string]func() 
 		},
 		"sigmoid": func() { d.Sigmoid(w, other) },
 	}
-	moreWriters(d, r, w, other, all)
+	rowWriters(d, r, w, other, all)
+	attentionWriters(d, r, w, all)
 	if d.act == tensor.F32 { // a sum over rows is a statistic
 		ids := device.Empty(d, tensor.I32, 1, 3)
 		all["embed backward"] = func() { d.EmbedBackward(w, randomTensor(d, r, 3, w.Cols), ids) }
@@ -71,8 +73,8 @@ func writers(d *Device, r *rand.Rand, w, other tensor.Tensor) map[string]func() 
 	return all
 }
 
-// moreWriters adds the ops whose results are activations.
-func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string]func()) {
+// rowWriters adds the ops on rows whose results are activations.
+func rowWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string]func()) {
 	n, k := w.Rows, w.Cols
 	random := func(rows, cols int) tensor.Tensor { return randomTensor(d, r, rows, cols) }
 	ids := device.Empty(d, tensor.I32, 1, n)
@@ -83,23 +85,8 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 	for i := range f32(rstd) {
 		f32(rstd)[i] = 1.5
 	}
-	s := device.AttnShape{B: 1, T: n, Heads: 4, Groups: 4, D: k / 4, DV: k / 4, Scale: 0.25}
-	attn := func(out tensor.Tensor) *device.Attn {
-		return &device.Attn{AttnShape: s, Out: out, LSE: device.Empty(d, tensor.F32, n, 4), Q: random(n, k),
-			K: random(n, k), V: random(n, k)}
-	}
-	backward := func(dq, dk, dv tensor.Tensor) {
-		a := attn(random(n, k))
-		d.Attention(a)
-		d.AttentionBackward(a, &device.AttnGrad{DOut: random(n, k), DQ: dq, DK: dk, DV: dv})
-	}
-	diff := func(out, out2 tensor.Tensor) {
-		lam := randomOf(d, tensor.F32, r, 1, 1)
-		d.DiffAttention(&device.DiffAttn{AttnShape: s, Keys: 1, Q: random(n, 2*k), K: random(n, k), V: random(n, k),
-			Lam: lam, Out: out, Out2: out2})
-	}
 	targets := device.Empty(d, tensor.I32, 1, n)
-	for name, write := range map[string]func(){
+	maps.Copy(all, map[string]func(){
 		"zero":       func() { d.Zero(w) },
 		"bias":       func() { d.AddBias(w, random(1, k)) },
 		"embed":      func() { d.Embed(w, random(3, k), ids) },
@@ -117,7 +104,38 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 				randomOf(d, tensor.F32, r, n, 4), 4)
 		},
 		"sigmoid backward": func() { d.SigmoidBackward(w, other, random(n, k)) },
-		"attention":        func() { d.Attention(attn(w)) },
+		"a collective": func() {
+			copy(w.Buf.Host, other.Buf.Host)
+			d.Wrote(w)
+		},
+		"classifier's rows": func() {
+			d.Classify(&device.Classifier{X: other, W: random(9, k), Targets: targets,
+				Loss: device.Empty(d, tensor.F32, 1, n), DX: w, DW: device.Empty(d, tensor.F32, 9, k), Scale: 1})
+		},
+	})
+}
+
+// attentionWriters adds attention, forward and backward.
+func attentionWriters(d *Device, r *rand.Rand, w tensor.Tensor, all map[string]func()) {
+	n, k := w.Rows, w.Cols
+	random := func(rows, cols int) tensor.Tensor { return randomTensor(d, r, rows, cols) }
+	s := device.AttnShape{B: 1, T: n, Heads: 4, Groups: 4, D: k / 4, DV: k / 4, Scale: 0.25}
+	attn := func(out tensor.Tensor) *device.Attn {
+		return &device.Attn{AttnShape: s, Out: out, LSE: device.Empty(d, tensor.F32, n, 4), Q: random(n, k),
+			K: random(n, k), V: random(n, k)}
+	}
+	backward := func(dq, dk, dv tensor.Tensor) {
+		a := attn(random(n, k))
+		d.Attention(a)
+		d.AttentionBackward(a, &device.AttnGrad{DOut: random(n, k), DQ: dq, DK: dk, DV: dv})
+	}
+	diff := func(out, out2 tensor.Tensor) {
+		lam := randomOf(d, tensor.F32, r, 1, 1)
+		d.DiffAttention(&device.DiffAttn{AttnShape: s, Keys: 1, Q: random(n, 2*k), K: random(n, k), V: random(n, k),
+			Lam: lam, Out: out, Out2: out2})
+	}
+	maps.Copy(all, map[string]func(){
+		"attention": func() { d.Attention(attn(w)) },
 		"attention's raw": func() {
 			a := attn(random(n, k))
 			a.Norm, a.Raw, a.Rstd = device.HeadNorm{On: true, Eps: 1e-5, Scale: 1}, w, device.Empty(d, tensor.F32, n, 4)
@@ -128,17 +146,7 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 		"attention's dv":         func() { backward(random(n, k), random(n, k), w) },
 		"differential attention": func() { diff(w, random(n, k)) },
 		"the second map's":       func() { diff(random(n, k), w) },
-		"a collective": func() {
-			copy(w.Buf.Host, other.Buf.Host)
-			d.Wrote(w)
-		},
-		"classifier's rows": func() {
-			d.Classify(&device.Classifier{X: other, W: random(9, k), Targets: targets,
-				Loss: device.Empty(d, tensor.F32, 1, n), DX: w, DW: device.Empty(d, tensor.F32, 9, k), Scale: 1})
-		},
-	} {
-		all[name] = write
-	}
+	})
 }
 
 // What is packed of memory that was given back is given back too.
