@@ -48,6 +48,11 @@ func TestFilesAreClosed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// No set leaves a file open or mapped: opened, built, built again, or damaged.
+func TestSetFilesAreClosed(t *testing.T) {
+	dir := t.TempDir()
 	set := filepath.Join(dir, "set")
 	m := must(build(set, randomTexts(200, 60, 1), narrow, BuildOptions{ShardTokens: 2000, HeldOut: 0.1}))
 	quota.Files(t, "a set", func() {
@@ -63,7 +68,7 @@ func TestFilesAreClosed(t *testing.T) {
 		must(build(set, randomTexts(200, 60, 1), narrow, BuildOptions{ShardTokens: 2000, HeldOut: 0.1}))
 	})
 	quota.Files(t, "a build that fails", func() {
-		if _, err := build(filepath.Join(dir, "none"), texts{docs: []string{"a", "b"}, err: stop}, narrow,
+		if _, err := build(filepath.Join(dir, "none"), texts{docs: []string{"a", "b"}, err: os.ErrClosed}, narrow,
 			BuildOptions{ShardTokens: 1}); err == nil {
 			t.Error("no error")
 		}

@@ -206,7 +206,6 @@ func (e closing) EOS() (int32, bool) { return e.id, true }
 // Whatever decides a set's content changes its inputs; what does not, does not.
 func TestInputs(t *testing.T) {
 	a, b := texts{docs: []string{"a"}, id: "a"}, texts{docs: []string{"b"}, id: "b"}
-	two := []Share{{Weight: 1}, {Weight: 2}}
 	inputs := func(src []Source, enc Encoder, o BuildOptions) string {
 		t.Helper()
 		o, err := o.withDefaults()
@@ -241,7 +240,8 @@ func TestInputs(t *testing.T) {
 		"documents": inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, HeldOutBy: ByDocuments}),
 		"shards":    inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, ShardTokens: 5}),
 		"bound":     inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, MaxTokens: 5}),
-		"shares":    inputs([]Source{a, b}, narrow, BuildOptions{HeldOut: 0.1, Shares: two}),
+		"shares": inputs([]Source{a, b}, narrow,
+			BuildOptions{HeldOut: 0.1, Shares: []Share{{Weight: 1}, {Weight: 2}}}),
 		"other shares": inputs([]Source{a, b}, narrow,
 			BuildOptions{HeldOut: 0.1, Shares: []Share{{Weight: 1}, {Weight: 2, Epochs: 1}}}),
 	} {
@@ -253,6 +253,12 @@ func TestInputs(t *testing.T) {
 	if got := inputs([]Source{a, texts{}}, narrow, BuildOptions{}); got != "" {
 		t.Errorf("a source without a fingerprint: %q", got)
 	}
+}
+
+// A set needs a share per source, a vocabulary of int32 and an end of text inside it.
+func TestManifestInputsBounds(t *testing.T) {
+	a := texts{docs: []string{"a"}, id: "a"}
+	two := []Share{{Weight: 1}, {Weight: 2}}
 	if _, err := newManifest([]Source{a}, narrow, BuildOptions{Shares: two}); err == nil ||
 		!strings.Contains(err.Error(), "2 shares for 1 sources") {
 		t.Errorf("%v", err)

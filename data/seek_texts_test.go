@@ -62,6 +62,13 @@ func TestSeekTexts(t *testing.T) {
 			t.Errorf("a refusal moved the loader: %s", c.want)
 		}
 	}
+}
+
+// The last positions that a loader takes.
+func TestSeekBounds(t *testing.T) {
+	s := buildSet(t, tens(7), narrow, BuildOptions{})
+	sp := split(t, s, Train)
+	stream, random := NewStream(sp, 2, 8, 3), NewLoader(sp, 2, 8, 3)
 	for _, good := range []Position{{Index: 2, Offset: 3, Tokens: 23}, {Index: 2, Offset: 3, Tokens: 5},
 		{Index: 2, Offset: 3, Tokens: 63}, {Epoch: 1 << 50}, {Index: 6, Offset: 9, Tokens: 69}} {
 		good.Dataset, good.Split, good.Seed = s.Manifest.Hash, Train, 3

@@ -43,79 +43,106 @@ func TestSyntheticIsFixedForEveryOption(t *testing.T) {
 	}
 }
 
+// wrongManifests are changes of a manifest by what is said of them.
+var wrongManifests = map[string]func(m *Manifest){
+	"vocabulary of 0, want 1 to 2147483647":  func(m *Manifest) { m.Vocab = 0 },
+	"vocabulary of -1, want 1 to 2147483647": func(m *Manifest) { m.Vocab = -1 },
+	"end-of-text id 257 is outside the vocabulary of 257": func(m *Manifest) {
+		m.EOS = ptr(int32(257))
+	},
+	"end-of-text id -1 is outside the vocabulary of 257": func(m *Manifest) { m.EOS = ptr(int32(-1)) },
+	`shard "train-00001.bin" belongs to source 2 of 1`:   func(m *Manifest) { m.Shards[1].Part = 2 },
+	`shard "train-00001.bin" belongs to source -1 of 1`:  func(m *Manifest) { m.Shards[1].Part = -1 },
+	`shard "train-00000.bin" is listed twice`:            func(m *Manifest) { m.Shards[1].Name = m.Shards[0].Name },
+	`shard name "" is not a plain file name`:             func(m *Manifest) { m.Shards[1].Name = "" },
+	`shard name "../x" is not a plain file name`:         func(m *Manifest) { m.Shards[1].Name = "../x" },
+	`shard name ".." is not a plain file name`:           func(m *Manifest) { m.Shards[1].Name = ".." },
+	`shard name "a\\b" is not a plain file name`:         func(m *Manifest) { m.Shards[1].Name = `a\b` },
+	`shard name "c:x" is not a plain file name`:          func(m *Manifest) { m.Shards[1].Name = `c:x` },
+	`shard "train-00001.bin": split "test", want "train" or "valid"`: func(m *Manifest) {
+		m.Shards[1].Split = "test"
+	},
+	`shard "train-00001.bin": 63 bytes, 7 documents, 9 tokens is impossible`: func(m *Manifest) {
+		numbers3(m, 63, 7, 9)
+	},
+	`shard "train-00001.bin": 64 bytes, 0 documents, 9 tokens is impossible`: func(m *Manifest) {
+		numbers3(m, 64, 0, 9)
+	},
+	`shard "train-00001.bin": 64 bytes, 10 documents, 9 tokens is impossible`: func(m *Manifest) {
+		numbers3(m, 64, 10, 9)
+	},
+	`shard "train-00001.bin": sha256 "abc" is not 64 hex digits`: func(m *Manifest) { m.Shards[1].SHA256 = "abc" },
+	`shard "train-00001.bin": totals overflow`: func(m *Manifest) {
+		numbers3(m, 64, 1, math.MaxInt64)
+	},
+}
+
+// manifestOfShards is the manifest of a set of several shards.
+func manifestOfShards(t *testing.T) *Manifest {
+	t.Helper()
+	return buildSet(t, randomTexts(40, 60, 1), narrow, BuildOptions{ShardTokens: 500, HeldOut: 0.2}).Manifest
+}
+
 // What is said of a manifest that cannot be right: the shard and its numbers.
 func TestManifestTexts(t *testing.T) {
-	s := buildSet(t, randomTexts(40, 60, 1), narrow, BuildOptions{ShardTokens: 500, HeldOut: 0.2})
-	for want, change := range map[string]func(m *Manifest){
-		"vocabulary of 0, want 1 to 2147483647":  func(m *Manifest) { m.Vocab = 0 },
-		"vocabulary of -1, want 1 to 2147483647": func(m *Manifest) { m.Vocab = -1 },
-		"end-of-text id 257 is outside the vocabulary of 257": func(m *Manifest) {
-			m.EOS = ptr(int32(257))
-		},
-		"end-of-text id -1 is outside the vocabulary of 257": func(m *Manifest) { m.EOS = ptr(int32(-1)) },
-		`shard "train-00001.bin" belongs to source 2 of 1`:   func(m *Manifest) { m.Shards[1].Part = 2 },
-		`shard "train-00001.bin" belongs to source -1 of 1`:  func(m *Manifest) { m.Shards[1].Part = -1 },
-		`shard "train-00000.bin" is listed twice`:            func(m *Manifest) { m.Shards[1].Name = m.Shards[0].Name },
-		`shard name "" is not a plain file name`:             func(m *Manifest) { m.Shards[1].Name = "" },
-		`shard name "../x" is not a plain file name`:         func(m *Manifest) { m.Shards[1].Name = "../x" },
-		`shard name ".." is not a plain file name`:           func(m *Manifest) { m.Shards[1].Name = ".." },
-		`shard name "a\\b" is not a plain file name`:         func(m *Manifest) { m.Shards[1].Name = `a\b` },
-		`shard name "c:x" is not a plain file name`:          func(m *Manifest) { m.Shards[1].Name = `c:x` },
-		`shard "train-00001.bin": split "test", want "train" or "valid"`: func(m *Manifest) {
-			m.Shards[1].Split = "test"
-		},
-		`shard "train-00001.bin": 63 bytes, 7 documents, 9 tokens is impossible`: func(m *Manifest) {
-			numbers3(m, 63,
-				7, 9)
-		},
-		`shard "train-00001.bin": 64 bytes, 0 documents, 9 tokens is impossible`: func(m *Manifest) {
-			numbers3(m, 64,
-				0, 9)
-		},
-		`shard "train-00001.bin": 64 bytes, 10 documents, 9 tokens is impossible`: func(m *Manifest) {
-			numbers3(m, 64,
-				10, 9)
-		},
-		`shard "train-00001.bin": sha256 "abc" is not 64 hex digits`: func(m *Manifest) { m.Shards[1].SHA256 = "abc" },
-		`shard "train-00001.bin": totals overflow`: func(m *Manifest) {
-			numbers3(m, 64,
-				1, math.MaxInt64)
-		},
-	} {
+	good := manifestOfShards(t)
+	for want, change := range wrongManifests {
 		var m Manifest
-		must(0, json.Unmarshal(must(json.Marshal(s.Manifest)), &m))
+		must(0, json.Unmarshal(must(json.Marshal(good)), &m))
 		change(&m)
 		if err := m.check("dir/manifest.json"); err == nil || err.Error() != "data: dir/manifest.json: "+want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	for name, c := range map[string]struct { // both sides of every bound
-		change func(m *Manifest)
-		good   bool
-	}{
-		"one id":              {func(m *Manifest) { m.Vocab, m.EOS = 1, nil }, true},
-		"the last vocabulary": {func(m *Manifest) { m.Vocab = math.MaxInt32 }, true},
-		"one more":            {func(m *Manifest) { m.Vocab = math.MaxInt32 + 1 }, false},
-		"id 0 ends texts":     {func(m *Manifest) { m.EOS = ptr(int32(0)) }, true},
-		"the last id does":    {func(m *Manifest) { m.EOS = ptr(int32(256)) }, true},
-		"documents of one":    {func(m *Manifest) { numbers3(m, 64, 9, 9) }, true},
-		"all tokens there are": {func(m *Manifest) {
-			numbers3(m, 64, 1, 0)
-			sum := int64(0)
-			for _, s := range m.Shards {
-				sum += s.Tokens
-			}
-			numbers3(m, 64, 1, math.MaxInt64-sum)
-		}, true},
-		"capital digits": {func(m *Manifest) { m.Shards[1].SHA256 = strings.ToUpper(m.Shards[1].SHA256) }, true},
-		"65 digits":      {func(m *Manifest) { m.Shards[1].SHA256 += "0" }, false},
-		"62 digits":      {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[2:] }, false},
-		"no digit":       {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[:63] + "g" }, false},
-		"documents":      {func(m *Manifest) { m.Docs++ }, false},
-		"tokens":         {func(m *Manifest) { m.Tokens-- }, false},
-	} {
+	m := *good
+	m.Docs++
+	m.Tokens += 2
+	if err := m.check("x"); err == nil ||
+		err.Error() != fmt.Sprintf("data: x: totals of %d documents and %d tokens, its shards add up to %d and %d",
+			m.Docs, m.Tokens, m.Docs-1, m.Tokens-2) {
+		t.Error(err)
+	}
+	m = *good
+	m.Hash = "00"
+	if err := m.check("x"); err == nil ||
+		err.Error() != fmt.Sprintf("data: x: hash %q, its content hashes to %q (edited by hand?)", "00",
+			good.Hash) {
+		t.Error(err)
+	}
+}
+
+// manifestBounds are changes of a manifest on both sides of every bound.
+var manifestBounds = map[string]struct {
+	change func(m *Manifest)
+	good   bool
+}{
+	"one id":              {func(m *Manifest) { m.Vocab, m.EOS = 1, nil }, true},
+	"the last vocabulary": {func(m *Manifest) { m.Vocab = math.MaxInt32 }, true},
+	"one more":            {func(m *Manifest) { m.Vocab = math.MaxInt32 + 1 }, false},
+	"id 0 ends texts":     {func(m *Manifest) { m.EOS = ptr(int32(0)) }, true},
+	"the last id does":    {func(m *Manifest) { m.EOS = ptr(int32(256)) }, true},
+	"documents of one":    {func(m *Manifest) { numbers3(m, 64, 9, 9) }, true},
+	"all tokens there are": {func(m *Manifest) {
+		numbers3(m, 64, 1, 0)
+		sum := int64(0)
+		for _, s := range m.Shards {
+			sum += s.Tokens
+		}
+		numbers3(m, 64, 1, math.MaxInt64-sum)
+	}, true},
+	"capital digits": {func(m *Manifest) { m.Shards[1].SHA256 = strings.ToUpper(m.Shards[1].SHA256) }, true},
+	"65 digits":      {func(m *Manifest) { m.Shards[1].SHA256 += "0" }, false},
+	"62 digits":      {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[2:] }, false},
+	"no digit":       {func(m *Manifest) { m.Shards[1].SHA256 = m.Shards[1].SHA256[:63] + "g" }, false},
+	"documents":      {func(m *Manifest) { m.Docs++ }, false},
+	"tokens":         {func(m *Manifest) { m.Tokens-- }, false},
+}
+
+func TestManifestBounds(t *testing.T) {
+	good := manifestOfShards(t)
+	for name, c := range manifestBounds {
 		var m Manifest
-		must(0, json.Unmarshal(must(json.Marshal(s.Manifest)), &m))
+		must(0, json.Unmarshal(must(json.Marshal(good)), &m))
 		docs, tokens := m.Docs, m.Tokens
 		c.change(&m)
 		if docs == m.Docs && tokens == m.Tokens {
@@ -125,27 +152,12 @@ func TestManifestTexts(t *testing.T) {
 			}
 		}
 		m.Hash = m.contentHash()
-		if strings.HasPrefix(name, "capital") && m.Hash != s.Manifest.Hash {
+		if strings.HasPrefix(name, "capital") && m.Hash != good.Hash {
 			t.Errorf("%s change what the set is called", name)
 		}
 		if err := m.check("x"); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	m := *s.Manifest
-	m.Docs++
-	m.Tokens += 2
-	if err := m.check("x"); err == nil ||
-		err.Error() != fmt.Sprintf("data: x: totals of %d documents and %d tokens, its shards add up to %d and %d",
-			m.Docs, m.Tokens, m.Docs-1, m.Tokens-2) {
-		t.Error(err)
-	}
-	m = *s.Manifest
-	m.Hash = "00"
-	if err := m.check("x"); err == nil ||
-		err.Error() != fmt.Sprintf("data: x: hash %q, its content hashes to %q (edited by hand?)", "00",
-			s.Manifest.Hash) {
-		t.Error(err)
 	}
 }
 
@@ -153,7 +165,7 @@ func numbers3(m *Manifest, bytes, docs, tokens int64) {
 	m.Shards[1].Bytes, m.Shards[1].Docs, m.Shards[1].Tokens = bytes, docs, tokens
 }
 
-// What is said of a shard that does not fit its manifest or itself: which number is which.
+// What is said of a shard that does not fit itself: which number is which.
 func TestShardTexts(t *testing.T) {
 	for _, c := range []struct {
 		vocab  int
@@ -194,8 +206,11 @@ func TestShardTexts(t *testing.T) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
+}
+
+// What is said of a document or a split that a set does not have.
+func TestSplitTexts(t *testing.T) {
 	set := buildSet(t, randomTexts(9, 60, 1), narrow, BuildOptions{})
-	dir, shard := set.dir, set.Manifest.Shards[0]
 	sp := split(t, set, Train)
 	for _, i := range []int64{-1, sp.Docs()} {
 		func() {
@@ -210,7 +225,7 @@ func TestShardTexts(t *testing.T) {
 	}
 	if _, err := set.Split("test"); err == nil ||
 		err.Error() != fmt.Sprintf("data: source %s: has no split \"test\", only \"train\": there are train and valid",
-			dir) {
+			set.dir) {
 		t.Error(err)
 	}
 	if _, err := set.Split(Valid); err == nil || !strings.HasSuffix(err.Error(),
@@ -218,6 +233,12 @@ func TestShardTexts(t *testing.T) {
 			"build --held-out)") {
 		t.Error(err)
 	}
+}
+
+// What is said of a shard that is not what the manifest lists.
+func TestListedShardTexts(t *testing.T) {
+	set := buildSet(t, randomTexts(9, 60, 1), narrow, BuildOptions{})
+	dir, shard := set.dir, set.Manifest.Shards[0]
 	for want, change := range map[string]func(i *ShardInfo, m *Manifest){
 		fmt.Sprintf("%d bytes, the manifest says %d: restore it or build the set again", shard.Bytes,
 			shard.Bytes+8): func(i *ShardInfo, _ *Manifest) { i.Bytes += 8 },
