@@ -82,11 +82,8 @@ func TestEveryArray(t *testing.T) {
 	}
 }
 
-// Every combination of the keywords of objects, with every list of members of three names in every order.
-func TestEveryObject(t *testing.T) {
-	names := []string{"a", "b", "c"}
-	var texts []string
-	var orders [][]string
+// memberLists are all objects with members of three names in every order, and the names of each.
+func memberLists() (texts []string, orders [][]string) {
 	var grow func(list, values []string)
 	grow = func(list, values []string) {
 		var members []string
@@ -94,7 +91,7 @@ func TestEveryObject(t *testing.T) {
 			members = append(members, fmt.Sprintf("%q:%s", list[i], values[i]))
 		}
 		texts, orders = append(texts, "{"+strings.Join(members, ",")+"}"), append(orders, list)
-		for _, n := range names {
+		for _, n := range []string{"a", "b", "c"} {
 			if !strings.Contains(strings.Join(list, ""), n) {
 				for _, v := range []string{"1", `"x"`} {
 					grow(append(list[:len(list):len(list)], n), append(values[:len(values):len(values)], v))
@@ -103,32 +100,41 @@ func TestEveryObject(t *testing.T) {
 		}
 	}
 	grow(nil, nil)
+	return texts, orders
+}
+
+// objectSchema is a schema of objects and the order of its members: that of properties, then of further required names.
+func objectSchema(props, required []string, more string) (schema, order string) {
+	schema = `{"type":"object"`
+	var list []string
+	for _, p := range props {
+		list = append(list, fmt.Sprintf(`%q:{"type":"string"}`, p))
+	}
+	if props != nil {
+		schema += `,"properties":{` + strings.Join(list, ",") + "}"
+	}
+	if required != nil {
+		schema += `,"required":["` + strings.Join(required, `","`) + `"]`
+	}
+	if more != "" {
+		schema += `,"additionalProperties":` + more
+	}
+	order = strings.Join(props, "")
+	for _, r := range required {
+		if !strings.Contains(order, r) {
+			order += r
+		}
+	}
+	return schema + "}", order
+}
+
+// Every combination of the keywords of objects, with every list of members of three names in every order.
+func TestEveryObject(t *testing.T) {
+	texts, orders := memberLists()
 	for _, props := range [][]string{nil, {"a"}, {"b", "a"}} {
 		for _, required := range [][]string{nil, {"a"}, {"b"}, {"c"}, {"c", "a"}} {
 			for _, more := range []string{"", "true", "false", `{"type":"integer"}`} {
-				schema := `{"type":"object"`
-				var list []string
-				for _, p := range props {
-					list = append(list, fmt.Sprintf(`%q:{"type":"string"}`, p))
-				}
-				if props != nil {
-					schema += `,"properties":{` + strings.Join(list, ",") + "}"
-				}
-				if required != nil {
-					schema += `,"required":["` + strings.Join(required, `","`) + `"]`
-				}
-				if more != "" {
-					schema += `,"additionalProperties":` + more
-				}
-				schema += "}"
-				// Members come in the order of properties, then of further required names; others only where there are
-				// none of these.
-				order := strings.Join(props, "")
-				for _, r := range required {
-					if !strings.Contains(order, r) {
-						order += r
-					}
-				}
+				schema, order := objectSchema(props, required, more)
 				g, err := Compile([]byte(schema), Limits{})
 				if refused := more == "false" && len(order) > len(props); (err != nil) != refused {
 					t.Errorf("%s: %v", schema, err)
@@ -138,7 +144,7 @@ func TestEveryObject(t *testing.T) {
 				}
 				for i, text := range texts {
 					want, at := holds(t, schema, text), -1
-					for _, n := range orders[i] {
+					for _, n := range orders[i] { // names outside the order are read only if it is empty
 						next := strings.Index(order, n)
 						if order != "" && next <= at {
 							want = false

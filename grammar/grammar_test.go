@@ -123,6 +123,24 @@ func TestEverySampledTextIsValid(t *testing.T) {
 	}
 }
 
+// target is what a $ref points to.
+func target(root any, ref string) any {
+	for _, p := range strings.Split(ref, "/")[1:] {
+		if name, err := url.PathUnescape(p); err == nil {
+			p = name
+		}
+		p = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
+		switch x := root.(type) {
+		case map[string]any:
+			root = x[p]
+		case []any:
+			i, _ := strconv.Atoi(p)
+			root = x[i]
+		}
+	}
+	return root
+}
+
 // validate is JSON schema as its specification words it, for the keywords above.
 func validate(root, s, v any) error {
 	if s == true {
@@ -133,21 +151,7 @@ func validate(root, s, v any) error {
 		return errors.New("false")
 	}
 	if ref, ok := o["$ref"].(string); ok {
-		target := root
-		for _, p := range strings.Split(ref, "/")[1:] {
-			if name, err := url.PathUnescape(p); err == nil {
-				p = name
-			}
-			p = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
-			switch x := target.(type) {
-			case map[string]any:
-				target = x[p]
-			case []any:
-				i, _ := strconv.Atoi(p)
-				target = x[i]
-			}
-		}
-		return validate(root, target, v)
+		return validate(root, target(root, ref), v)
 	}
 	if c, ok := o["const"]; ok && !equal(c, v) {
 		return fmt.Errorf("not %v", c)
