@@ -44,11 +44,9 @@ func TestAttnLaunches(t *testing.T) {
 		{"attention", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, false); d.Attention(a) },
 			[]string{"attention_forward 8,16,2 × 128 + 98304"}},
 		{"attention on odd rows", func(d *Device) {
-			a,
-				_ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false)
+			a, _ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false)
 			d.Attention(a)
-		},
-			[]string{"attention_general_forward 200,1,1 × 128 + 0"}},
+		}, []string{"attention_general_forward 200,1,1 × 128 + 0"}},
 		{"attention of another width", func(d *Device) {
 			a, g := attnOn(d, 1, 10, 4, 2, 40, 40, 0, false)
 			d.Attention(a)
@@ -56,12 +54,10 @@ func TestAttnLaunches(t *testing.T) {
 		}, []string{"attention_general_forward 10,1,1 × 128 + 0", "attention_prepare 1,1,1 × 256 + 0",
 			"attention_general_queries 10,1,1 × 128 + 0", "attention_general_keys 5,1,1 × 128 + 0"}},
 		{"attention backward", func(d *Device) {
-			a,
-				g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true)
+			a, g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true)
 			d.AttentionBackward(a, g)
-		},
-			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
-				"attention_backward 64,1,1 × 256 + 164864", "attention_queries 16,16,2 × 256 + 0"}},
+		}, []string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
+			"attention_backward 64,1,1 × 256 + 164864", "attention_queries 16,16,2 × 256 + 0"}},
 		{"attention backward of narrow heads",
 			func(d *Device) { a, g := attnOn(d, 1, 1000, 2, 2, 64, 64, 0, false); d.AttentionBackward(a, g) },
 			[]string{"attention_prepare 16,1,1 × 256 + 0", "attention_backward 16,1,1 × 128 + 82944",

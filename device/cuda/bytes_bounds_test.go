@@ -11,7 +11,6 @@ import (
 // Rope waits for CacheWrite where both are wide, and is one kernel with a product only of the product's first columns;
 // in all other cases each op has its own.
 func TestTurnsThatWait(t *testing.T) {
-	product := device.MatMul{TransB: true}
 	for name, c := range map[string]struct {
 		run  func(s *turned)
 		want []string

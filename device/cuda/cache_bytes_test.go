@@ -54,19 +54,25 @@ func softmaxRow(q, k, v []float64, kw, vw, dv, n int, scale float64) []float64 {
 	return out
 }
 
-// bytesRight writes keys and values to a cache of bytes, wants them back as they were rounded, and attention over them
-// as float64 has it.
-func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
-	t.Helper()
-	old := d.types.Cache
-	d.types.Cache = tensor.I8
-	defer func() { d.types.Cache = old }()
-	const page, groups, slots = 16, 3, 2
-	heads, pages, n := groups*share, ceil(context, page), slots*context
-	kh, scale := groups*s.keys, 1/math.Sqrt(float64(s.d))
+// bytesCase is a cache of bytes of two slots whose pages are in disorder, with the keys and values that go there.
+type bytesCase struct {
+	t                    *testing.T
+	d                    *Device
+	s                    attnShape
+	context, kh          int // positions of a slot; heads of keys
+	c                    *device.Cache
+	k, v, slot, pos, ids tensor.Tensor // ids are the cache's rows
+	wantK, wantV         []float64     // as they were rounded
+}
+
+const byteGroups = 3
+
+func newBytesCase(t *testing.T, d *Device, s attnShape, context int) *bytesCase {
+	const page, slots = 16, 2
+	pages, n, kh := ceil(context, page), slots*context, byteGroups*s.keys
 	c := &device.Cache{K: device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, kh, s.d)),
-		V:     device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, groups, s.dv)),
-		Table: ints2(d, slots, pages), PageSize: page, KHeads: kh, VHeads: groups, D: s.d, DV: s.dv}
+		V:     device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, byteGroups, s.dv)),
+		Table: ints2(d, slots, pages), PageSize: page, KHeads: kh, VHeads: byteGroups, D: s.d, DV: s.dv}
 	table, slot, pos, rows := make([]int32, slots*pages), make([]int32, n), make([]int32, n), make([]int32, n)
 	for i, p := range rand.New(rand.NewPCG(3, 4)).Perm(len(table)) {
 		table[i] = int32(p)
@@ -75,66 +81,104 @@ func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
 		slot[i], pos[i] = int32(i/context), int32(i%context)
 		rows[i] = table[i/context*pages+i%context/page]*page + int32(i%context%page)
 	}
+	x := &bytesCase{t: t, d: d, s: s, context: context, kh: kh, c: c, k: fill(d, act(d, n, kh*s.d), 1, 0, 1),
+		v: fill(d, act(d, n, byteGroups*s.dv), 2, 0.3, 1), slot: ints(d, n), pos: ints(d, n), ids: ints(d, n)}
 	device.WriteI32(d, c.Table, table)
-	k, v := fill(d, act(d, n, kh*s.d), 1, 0, 1), fill(d, act(d, n, groups*s.dv), 2, 0.3, 1)
-	where, at, ids := ints(d, n), ints(d, n), ints(d, n)
-	device.WriteI32(d, where, slot)
-	device.WriteI32(d, at, pos)
-	device.WriteI32(d, ids, rows)
-	d.CacheWrite(c, k, v, where, at)
-	wantK, wantV := quantised(floats(d, k), s.d), quantised(floats(d, v), s.dv)
-	gotK, gotV := act(d, n, kh*s.d), act(d, n, groups*s.dv)
-	d.CacheRead(gotK, gotV, c, ids)
-	near(t, d, fmt.Sprintf("%+v keys", s), gotK, wantK, 4e-3)
-	near(t, d, fmt.Sprintf("%+v values", s), gotV, wantV, 4e-3)
+	device.WriteI32(d, x.slot, slot)
+	device.WriteI32(d, x.pos, pos)
+	device.WriteI32(d, x.ids, rows)
+	x.wantK, x.wantV = quantised(floats(d, x.k), s.d), quantised(floats(d, x.v), s.dv)
+	return x
+}
 
+func (x *bytesCase) free() {
+	x.release(x.c.K, x.c.V, x.c.Table, x.k, x.v, x.slot, x.pos, x.ids)
+}
+
+func (x *bytesCase) release(all ...tensor.Tensor) {
+	for _, y := range all {
+		x.d.Free(y.Buf)
+	}
+}
+
+// written wants keys and values back as they were rounded.
+func (x *bytesCase) written() {
+	x.t.Helper()
+	x.d.CacheWrite(x.c, x.k, x.v, x.slot, x.pos)
+	gotK, gotV := act(x.d, x.k.Rows, x.k.Cols), act(x.d, x.v.Rows, x.v.Cols)
+	x.d.CacheRead(gotK, gotV, x.c, x.ids)
+	near(x.t, x.d, fmt.Sprintf("%+v keys", x.s), gotK, x.wantK, 4e-3)
+	near(x.t, x.d, fmt.Sprintf("%+v values", x.s), gotV, x.wantV, 4e-3)
+	x.release(gotK, gotV)
+}
+
+// head is attention of a query over a slot's positions up to last, by map m with the group's keys.
+func (x *bytesCase) head(q []float32, slot, group, m, last int) []float64 {
+	s, first := x.s, slot*x.context
+	wide := make([]float64, s.d)
+	for e := range wide {
+		wide[e] = float64(q[e])
+	}
+	from := first*x.kh*s.d + (group*s.keys+min(m, s.keys-1))*s.d
+	return softmaxRow(wide, x.wantK[from:], x.wantV[(first*byteGroups+group)*s.dv:], x.kh*s.d, byteGroups*s.dv, s.dv,
+		last+1, 1/math.Sqrt(float64(s.d)))
+}
+
+// attended wants attention over the cache as float64 has it, with share heads of a group, and its bits also where a
+// block takes several splits.
+func (x *bytesCase) attended(share int) {
+	x.t.Helper()
+	d, s, heads, slots := x.d, x.s, byteGroups*share, []int32{1, 0, 1}
 	q, lam := fill(d, act(d, 3, heads*s.maps*s.d), 3, 0, 1), fill(d, stat(d, 3, heads), 4, 0.5, 0.1)
-	last := []int32{int32(context) - 1, int32(context) / 2, 0}
-	device.WriteI32(d, where.Columns(0, 3), []int32{1, 0, 1})
-	device.WriteI32(d, at.Columns(0, 3), last)
-	call := attnCall{AttnShape: device.AttnShape{B: 3, T: 1, Heads: heads, Groups: groups, D: s.d, DV: s.dv,
-		Scale: scale}, maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true, out: act(d, 3, heads*s.dv)}
-	d.attendCached(&call, c, where.Columns(0, 3), at.Columns(0, 3))
+	last := []int32{int32(x.context) - 1, int32(x.context) / 2, 0}
+	slot, pos := x.slot.Columns(0, 3), x.pos.Columns(0, 3)
+	device.WriteI32(d, slot, slots)
+	device.WriteI32(d, pos, last)
+	call := attnCall{AttnShape: device.AttnShape{B: 3, T: 1, Heads: heads, Groups: byteGroups, D: s.d, DV: s.dv,
+		Scale: 1 / math.Sqrt(float64(s.d))}, maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true,
+		out: act(d, 3, heads*s.dv)}
+	d.attendCached(&call, x.c, slot, pos)
 	want := make([]float64, 3*heads*s.dv)
 	hq, hl := floats(d, q), floats(d, lam)
-	for r := range 3 {
-		first := []int{context, 0, context}[r]
-		for h := range heads {
-			g := h / share
-			for m := range s.maps {
-				qr := make([]float64, s.d)
-				for e := range qr {
-					qr[e] = float64(hq[(r*heads+h)*s.maps*s.d+m*s.d+e])
-				}
-				from := first*kh*s.d + (g*s.keys+min(m, s.keys-1))*s.d
-				o := softmaxRow(qr, wantK[from:], wantV[first*groups*s.dv+g*s.dv:], kh*s.d, groups*s.dv, s.dv,
-					int(last[r])+1, scale)
-				f := 1.0
-				if m == 1 {
-					f = -float64(hl[r*heads+h])
-				}
-				for e, x := range o {
-					want[(r*heads+h)*s.dv+e] += f * x
-				}
+	for i := range 3 * heads { // row, head
+		for m := range s.maps {
+			f := 1.0
+			if m == 1 {
+				f = -float64(hl[i])
+			}
+			o := x.head(hq[(i*s.maps+m)*s.d:], int(slots[i/heads]), i%heads/share, m, int(last[i/heads]))
+			for e, y := range o {
+				want[i*s.dv+e] += f * y
 			}
 		}
 	}
-	near(t, d, fmt.Sprintf("%+v attention", s), call.out, want, 8e-3)
+	near(x.t, d, fmt.Sprintf("%+v attention", s), call.out, want, 8e-3)
 	all := read(d, call.out)
 	sms := d.info.SMs
 	d.info.SMs = 1 // so that a block takes several splits
 	d.Zero(call.out)
-	d.attendCached(&call, c, where.Columns(0, 3), at.Columns(0, 3))
+	d.attendCached(&call, x.c, slot, pos)
 	d.info.SMs = sms
 	if !bytes.Equal(read(d, call.out), all) {
-		t.Errorf("bytes %+v: other bits where a block takes several splits", s)
+		x.t.Errorf("bytes %+v: other bits where a block takes several splits", s)
 	}
 	if err := d.Sync(); err != nil {
-		t.Fatal(err)
+		x.t.Fatal(err)
 	}
-	for _, x := range []tensor.Tensor{c.K, c.V, c.Table, k, v, gotK, gotV, where, at, ids, q, lam, call.out} {
-		d.Free(x.Buf)
-	}
+	x.release(q, lam, call.out)
+}
+
+// bytesRight writes keys and values to a cache of bytes, wants them back as they were rounded, and attention over them
+// as float64 has it.
+func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
+	t.Helper()
+	old := d.types.Cache
+	d.types.Cache = tensor.I8
+	defer func() { d.types.Cache = old }()
+	x := newBytesCase(t, d, s, context)
+	x.written()
+	x.attended(share)
+	x.free()
 }
 
 // floats reads a tensor.

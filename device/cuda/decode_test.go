@@ -100,6 +100,84 @@ func rowsRight(t *testing.T, d *Device) {
 	}
 }
 
+// cachedCase is cached attention on a device and on the oracle, with share heads of a group.
+type cachedCase struct {
+	*beside
+	s                       attnShape
+	context, pages, heads   int
+	k, v, q, out, lam, gain [2]tensor.Tensor
+}
+
+const cachedPage, cachedGroups, cachedRows = 16, 2, 3
+
+func newCachedCase(t *testing.T, d *Device, s attnShape, context, share int) *cachedCase {
+	b, heads, pages := newBeside(t, d), cachedGroups*share, ceil(context, cachedPage)
+	return &cachedCase{beside: b, s: s, context: context, pages: pages, heads: heads,
+		k:    b.random(tensor.BF16, cachedRows*pages*cachedPage, cachedGroups*s.keys*s.d, 8, 1),
+		v:    b.random(tensor.BF16, cachedRows*pages*cachedPage, cachedGroups*s.dv, 0, 1),
+		q:    b.random(tensor.BF16, cachedRows, heads*s.maps*s.d, 0, 1),
+		out:  b.random(tensor.BF16, cachedRows, heads*s.dv, 0, 1),
+		lam:  b.random(tensor.F32, cachedRows, heads, 0, 0.5),
+		gain: b.random(tensor.BF16, 1, s.dv, 0, 1)}
+}
+
+// attend takes the rows from and before to on device i, d.
+func (c *cachedCase) attend(d device.Device, i, from, to int) {
+	table, slot, pos := device.Empty(d, tensor.I32, cachedRows, c.pages), device.Empty(d, tensor.I32, 1, cachedRows),
+		device.Empty(d, tensor.I32, 1, cachedRows)
+	at := make([]int32, cachedRows*c.pages)
+	for j := range at {
+		at[j] = int32((j + 5) % len(at))
+	}
+	device.WriteI32(d, table, at)
+	device.WriteI32(d, slot, []int32{2, 0, 1})
+	device.WriteI32(d, pos, []int32{int32(c.context) - 1, 0, int32(c.context)/2 + 1})
+	cache := &device.Cache{K: c.k[i], V: c.v[i], Table: table, PageSize: cachedPage}
+	shape := device.AttnShape{Heads: c.heads, Groups: cachedGroups, D: c.s.d, DV: c.s.dv, Scale: 0.1}
+	norm := device.HeadNorm{On: true, Weight: c.gain[i], Eps: 1e-5, Scale: 0.3}
+	slot, pos = slot.Columns(from, to), pos.Columns(from, to)
+	if c.s.maps == 1 {
+		d.AttentionCached(&device.Attn{AttnShape: shape, Norm: norm, Q: c.q[i].RowRange(from, to),
+			Out: c.out[i].RowRange(from, to)}, cache, slot, pos)
+		return
+	}
+	d.DiffAttentionCached(&device.DiffAttn{AttnShape: shape, Keys: c.s.keys, Norm: norm,
+		Q: c.q[i].RowRange(from, to), Lam: c.lam[i].RowRange(from, to), Out: c.out[i].RowRange(from, to)},
+		cache, slot, pos)
+}
+
+// right holds the case to the oracle, and to the same bits for a row alone and for other blocks. general: so also with
+// the general kernels.
+func (c *cachedCase) right(general bool) {
+	d, t, s := c.d, c.t, c.s
+	c.both(func(d device.Device, i int) { c.attend(d, i, 0, cachedRows) })
+	c.same(fmt.Sprintf("cached %+v, %d heads", s, c.heads), c.out, 1e-2)
+	all := read(d, c.out[0])
+	c.attend(d, 0, 2, 3)
+	if got := read(d, c.out[0]); !bytes.Equal(got, all) {
+		t.Errorf("cached %+v: a row has other bits alone", s)
+	}
+	sms := d.info.SMs
+	d.info.SMs = 1 // so that a block takes several splits
+	d.Zero(c.out[0])
+	c.attend(d, 0, 0, cachedRows)
+	d.info.SMs = sms
+	if got := read(d, c.out[0]); !bytes.Equal(got, all) {
+		t.Errorf("cached %+v: other bits where a block takes several splits", s)
+	}
+	kernels, ok := cachedShapes[false][s]
+	if !ok || !general {
+		return
+	}
+	d.Zero(c.out[0])
+	delete(cachedShapes[false], s)
+	c.attend(d, 0, 0, cachedRows)
+	cachedShapes[false][s] = kernels
+	if got := read(d, c.out[0]); !bytes.Equal(got, all) {
+		t.Errorf("cached %+v: other bits than the general kernels'", s)
+	}
+}
+
 // cachedRight holds cached attention of every shape that the compiler knows, and of some that it does not (widths that
 // are no multiple of 16, values wider than a join has threads), to the oracle, with heads that share keys and without,
 // and its rows to the bits they have alone. same tells the shapes whose kernels must come to the bits of the general
@@ -108,62 +186,7 @@ func cachedRight(t *testing.T, d *Device, context int, same func(attnShape) bool
 	for _, s := range append(slices.Collect(maps.Keys(cachedShapes[false])), attnShape{1, 1, 72, 40},
 		attnShape{2, 2, 200, 400}) {
 		for _, share := range []int{1, 3} {
-			b := newBeside(t, d)
-			const page, groups, rows = 16, 2, 3
-			heads, pages := groups*share, ceil(context, page)
-			k, v := b.random(tensor.BF16, rows*pages*page, groups*s.keys*s.d, 8, 1),
-				b.random(tensor.BF16, rows*pages*page, groups*s.dv, 0, 1)
-			q, out := b.random(tensor.BF16, rows, heads*s.maps*s.d, 0, 1), b.random(tensor.BF16, rows, heads*s.dv, 0, 1)
-			lam, weight := b.random(tensor.F32, rows, heads, 0, 0.5), b.random(tensor.BF16, 1, s.dv, 0, 1)
-			attend := func(d device.Device, i, from, to int) {
-				table, slot, pos := device.Empty(d, tensor.I32, rows, pages), device.Empty(d, tensor.I32, 1, rows),
-					device.Empty(d, tensor.I32, 1, rows)
-				at := make([]int32, rows*pages)
-				for j := range at {
-					at[j] = int32((j + 5) % len(at))
-				}
-				device.WriteI32(d, table, at)
-				device.WriteI32(d, slot, []int32{2, 0, 1})
-				device.WriteI32(d, pos, []int32{int32(context) - 1, 0, int32(context)/2 + 1})
-				cache := &device.Cache{K: k[i], V: v[i], Table: table, PageSize: page}
-				shape := device.AttnShape{Heads: heads, Groups: groups, D: s.d, DV: s.dv, Scale: 0.1}
-				norm := device.HeadNorm{On: true, Weight: weight[i], Eps: 1e-5, Scale: 0.3}
-				slot, pos = slot.Columns(from, to), pos.Columns(from, to)
-				if s.maps == 1 {
-					d.AttentionCached(&device.Attn{AttnShape: shape, Norm: norm, Q: q[i].RowRange(from, to),
-						Out: out[i].RowRange(from, to)}, cache, slot, pos)
-					return
-				}
-				d.DiffAttentionCached(&device.DiffAttn{AttnShape: shape, Keys: s.keys, Norm: norm,
-					Q: q[i].RowRange(from, to), Lam: lam[i].RowRange(from, to), Out: out[i].RowRange(from, to)},
-					cache, slot, pos)
-			}
-			b.both(func(d device.Device, i int) { attend(d, i, 0, rows) })
-			b.same(fmt.Sprintf("cached %+v, %d heads", s, heads), out, 1e-2)
-			all := read(d, out[0])
-			attend(d, 0, 2, 3)
-			if got := read(d, out[0]); !bytes.Equal(got, all) {
-				t.Errorf("cached %+v: a row has other bits alone", s)
-			}
-			sms := d.info.SMs
-			d.info.SMs = 1 // so that a block takes several splits
-			d.Zero(out[0])
-			attend(d, 0, 0, rows)
-			d.info.SMs = sms
-			if got := read(d, out[0]); !bytes.Equal(got, all) {
-				t.Errorf("cached %+v: other bits where a block takes several splits", s)
-			}
-			kernels, ok := cachedShapes[false][s]
-			if !ok || !same(s) {
-				continue
-			}
-			d.Zero(out[0])
-			delete(cachedShapes[false], s)
-			attend(d, 0, 0, rows)
-			cachedShapes[false][s] = kernels
-			if got := read(d, out[0]); !bytes.Equal(got, all) {
-				t.Errorf("cached %+v: other bits than the general kernels'", s)
-			}
+			newCachedCase(t, d, s, context, share).right(same(s))
 		}
 	}
 }

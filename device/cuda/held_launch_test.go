@@ -23,116 +23,138 @@ func launched(t *testing.T, f func(d *Device)) (names []string) {
 	return names
 }
 
+// fused are the tensors of a norm and of the product that reads it.
+type fused struct{ x, delta, sum, gain, h, w, c tensor.Tensor }
+
+func newFused(d *Device, rows, k int) (f fused) {
+	f.x, f.delta, f.sum, f.gain, f.h = act(d, rows, k), act(d, rows, k), act(d, rows, k), act(d, 1, k),
+		act(d, rows, k)
+	f.w, f.c = act(d, 4608, k), act(d, rows, 4608)
+	return f
+}
+
+func (f fused) norm(d *Device) { d.RMSNorm(f.h, tensor.Tensor{}, f.sum, f.x, f.delta, f.gain, 1e-5) }
+
+// product is the kind that may wait, and that a norm waits for.
+var product = device.MatMul{TransB: true}
+
+// heldCase is a call on rows of k numbers and the kernels that it launches.
+type heldCase struct {
+	name    string
+	rows, k int
+	call    func(d *Device, f fused)
+	want    []string
+}
+
+func (c *heldCase) holds(t *testing.T) {
+	t.Helper()
+	got := launched(t, func(d *Device) { c.call(d, newFused(d, c.rows, c.k)) })
+	if !slices.Equal(got, c.want) {
+		t.Errorf("%s launched %v, want %v", c.name, got, c.want)
+	}
+}
+
+// heldNorms are norms with the product that reads them.
+var heldNorms = []heldCase{
+	{"norm and product", 1, 768, func(d *Device, f fused) { f.norm(d); d.MatMul(f.c, f.h, f.w, product) },
+		[]string{"matmul_norm8_short"}},
+	{"of two rows", 2, 1024, func(d *Device, f fused) { f.norm(d); d.MatMul(f.c, f.h, f.w, product) },
+		[]string{"matmul_norm8_short"}},
+	{"of three rows", 3, 768, func(d *Device, f fused) { f.norm(d); d.MatMul(f.c, f.h, f.w, product) },
+		[]string{"rmsnorm", "matmul_rows8_short"}},
+	{"of longer rows", 1, 1536, func(d *Device, f fused) { f.norm(d); d.MatMul(f.c, f.h, f.w, product) },
+		[]string{"rmsnorm", "matmul_rows8_long"}},
+	{"of an odd width", 1, 764, func(d *Device, f fused) { f.norm(d); d.MatMul(f.c, f.h, f.w, product) },
+		[]string{"rmsnorm", "matmul_nt_16", "matmul_reduce"}},
+	{"h read twice", 1, 768, func(d *Device, f fused) {
+		f.norm(d)
+		d.MatMul(f.c, f.h, f.w, product)
+		d.MatMul(stat(d, 1, 16), f.h, act(d, 16, f.h.Cols), product)
+	}, []string{"matmul_norm8_short", "matmul_rows8_half"}},
+	{"the sum in x's place", 1, 768, func(d *Device, f fused) {
+		f.sum = f.x
+		f.norm(d)
+		d.MatMul(f.c, f.h, f.w, product)
+	}, []string{"rmsnorm", "matmul_rows8_short"}},
+	{"the sum in delta's place", 1, 768, func(d *Device, f fused) {
+		f.sum = f.delta
+		f.norm(d)
+		d.MatMul(f.c, f.h, f.w, product)
+	}, []string{"rmsnorm", "matmul_rows8_short"}},
+	{"a product into delta's place", 1, 768, func(d *Device, f fused) {
+		c := act(d, 1, 4608)
+		f.delta = c.Columns(0, 768)
+		f.norm(d)
+		d.MatMul(c, f.h, f.w, product)
+	}, []string{"rmsnorm", "matmul_rows8_short"}},
+	{"a product of another row", 1, 768, func(d *Device, f fused) { f.norm(d); d.MatMul(f.c, f.x, f.w, product) },
+		[]string{"rmsnorm", "matmul_rows8_short"}},
+	{"logits", 1, 768, func(d *Device, f fused) {
+		f.norm(d)
+		d.MatMul(stat(d, 1, 50304), f.h, act(d, 50304, 768), product)
+	}, []string{"rmsnorm", "matmul_rows8_short"}},
+	{"norm and nothing", 1, 768, func(d *Device, f fused) { f.norm(d) }, []string{"rmsnorm"}},
+	{"norm, norm, product", 1, 768,
+		func(d *Device, f fused) { f.norm(d); f.norm(d); d.MatMul(f.c, f.h, f.w, product) },
+		[]string{"rmsnorm", "matmul_norm8_short"}},
+}
+
+// heldGates are products with the sigmoid or the SwiGLU that reads them.
+var heldGates = []heldCase{
+	{"a narrow product and its sigmoid", 2, 1536, func(d *Device, f fused) {
+		y := stat(d, 2, 16)
+		d.MatMul(y, f.h, act(d, 16, f.h.Cols), product)
+		d.Sigmoid(y, y)
+	}, []string{"matmul_rows8_half"}},
+	{"a narrow product and the sigmoid of another", 2, 1536, func(d *Device, f fused) {
+		y := stat(d, 2, 16)
+		d.MatMul(stat(d, 2, 16), f.h, act(d, 16, f.h.Cols), product)
+		d.Sigmoid(y, y)
+	}, []string{"matmul_rows8_half", "sigmoid_f32"}},
+	{"norm, product, swiglu", 1, 768,
+		func(d *Device, f fused) { f.norm(d); d.MatMul(f.c, f.h, f.w, product); d.SwiGLU(act(d, 1, 2304), f.c) },
+		[]string{"matmul_normgate8_short"}},
+	{"of longer rows", 1, 1536, func(d *Device, f fused) {
+		f.norm(d)
+		d.MatMul(f.c, f.h, f.w, product)
+		d.SwiGLU(act(d, 1, 2304), f.c)
+	}, []string{"rmsnorm", "matmul_gate8_long"}},
+	{"of part of the columns", 1, 768, func(d *Device, f fused) {
+		c := act(d, 1, 4624)
+		f.norm(d)
+		d.MatMul(c, f.h, act(d, 4624, 768), product)
+		d.SwiGLU(act(d, 1, 2304), c.Columns(0, 4608))
+	}, []string{"matmul_norm8_short", "swiglu"}},
+	{"swiglu into the place of x", 1, 768, func(d *Device, f fused) {
+		y := act(d, 1, 2304)
+		f.x = y.Columns(0, 768)
+		f.norm(d)
+		d.MatMul(f.c, f.h, f.w, product)
+		d.SwiGLU(y, f.c)
+	}, []string{"matmul_norm8_short", "swiglu"}},
+}
+
 // TestHeld: an op that waits runs with the one that reads it, or before whatever else comes.
 func TestHeld(t *testing.T) {
-	type fused struct{ x, delta, sum, gain, h, w, c tensor.Tensor }
-	build := func(d *Device, rows, k int) (f fused) {
-		f.x, f.delta, f.sum, f.gain, f.h = act(d, rows, k), act(d, rows, k), act(d, rows, k), act(d, 1, k),
-			act(d, rows, k)
-		f.w, f.c = act(d, 4608, k), act(d, rows, 4608)
-		return f
+	for _, c := range slices.Concat(heldNorms, heldGates) {
+		c.holds(t)
 	}
-	product := device.MatMul{TransB: true}
-	norm := func(d *Device, f fused) { d.RMSNorm(f.h, tensor.Tensor{}, f.sum, f.x, f.delta, f.gain, 1e-5) }
-	for _, c := range []struct {
-		name    string
-		rows, k int
-		call    func(d *Device, f fused)
-		want    []string
-	}{
-		{"norm and product", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
-			[]string{"matmul_norm8_short"}},
-		{"of two rows", 2, 1024, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
-			[]string{"matmul_norm8_short"}},
-		{"of three rows", 3, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
-			[]string{"rmsnorm", "matmul_rows8_short"}},
-		{"of longer rows", 1, 1536, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
-			[]string{"rmsnorm", "matmul_rows8_long"}},
-		{"of an odd width", 1, 764, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
-			[]string{"rmsnorm", "matmul_nt_16", "matmul_reduce"}},
-		{"h read twice", 1, 768, func(d *Device, f fused) {
-			norm(d, f)
-			d.MatMul(f.c, f.h, f.w, product)
-			d.MatMul(stat(d, 1, 16), f.h, act(d, 16, f.h.Cols), product)
-		}, []string{"matmul_norm8_short", "matmul_rows8_half"}},
-		{"a narrow product and its sigmoid", 2, 1536, func(d *Device, f fused) {
-			y := stat(d, 2, 16)
-			d.MatMul(y, f.h, act(d, 16, f.h.Cols), product)
-			d.Sigmoid(y, y)
-		}, []string{"matmul_rows8_half"}},
-		{"a narrow product and the sigmoid of another", 2, 1536, func(d *Device, f fused) {
-			y := stat(d, 2, 16)
-			d.MatMul(stat(d, 2, 16), f.h, act(d, 16, f.h.Cols), product)
-			d.Sigmoid(y, y)
-		}, []string{"matmul_rows8_half", "sigmoid_f32"}},
-		{"the sum in x's place", 1, 768, func(d *Device, f fused) {
-			f.sum = f.x
-			norm(d, f)
-			d.MatMul(f.c, f.h, f.w, product)
-		}, []string{"rmsnorm", "matmul_rows8_short"}},
-		{"the sum in delta's place", 1, 768, func(d *Device, f fused) {
-			f.sum = f.delta
-			norm(d, f)
-			d.MatMul(f.c, f.h, f.w, product)
-		}, []string{"rmsnorm", "matmul_rows8_short"}},
-		{"a product into delta's place", 1, 768, func(d *Device, f fused) {
-			c := act(d, 1, 4608)
-			f.delta = c.Columns(0, 768)
-			norm(d, f)
-			d.MatMul(c, f.h, f.w, product)
-		}, []string{"rmsnorm", "matmul_rows8_short"}},
-		{"a product of another row", 1, 768, func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.x, f.w, product) },
-			[]string{"rmsnorm", "matmul_rows8_short"}},
-		{"logits", 1, 768, func(d *Device,
-			f fused) {
-			norm(d, f)
-			d.MatMul(stat(d, 1, 50304), f.h, act(d, 50304, 768), product)
-		},
-			[]string{"rmsnorm", "matmul_rows8_short"}},
-		{"norm and nothing", 1, 768, norm, []string{"rmsnorm"}},
-		{"norm, norm, product", 1, 768,
-			func(d *Device, f fused) { norm(d, f); norm(d, f); d.MatMul(f.c, f.h, f.w, product) },
-			[]string{"rmsnorm", "matmul_norm8_short"}},
-		{"norm, product, swiglu", 1, 768,
-			func(d *Device, f fused) { norm(d, f); d.MatMul(f.c, f.h, f.w, product); d.SwiGLU(act(d, 1, 2304), f.c) },
-			[]string{"matmul_normgate8_short"}},
-		{"of longer rows", 1, 1536, func(d *Device,
-			f fused) {
-			norm(d, f)
-			d.MatMul(f.c, f.h, f.w, product)
-			d.SwiGLU(act(d, 1, 2304), f.c)
-		},
-			[]string{"rmsnorm", "matmul_gate8_long"}},
-		{"of part of the columns", 1, 768, func(d *Device, f fused) {
-			c := act(d, 1, 4624)
-			norm(d, f)
-			d.MatMul(c, f.h, act(d, 4624, 768), product)
-			d.SwiGLU(act(d, 1, 2304), c.Columns(0, 4608))
-		}, []string{"matmul_norm8_short", "swiglu"}},
-		{"swiglu into the place of x", 1, 768, func(d *Device, f fused) {
-			y := act(d, 1, 2304)
-			f.x = y.Columns(0, 768)
-			norm(d, f)
-			d.MatMul(f.c, f.h, f.w, product)
-			d.SwiGLU(y, f.c)
-		}, []string{"matmul_norm8_short", "swiglu"}},
-		{"a recording", 1, 768, func(d *Device, f fused) {
-			g, err := d.Record(func() { norm(d, f) })
-			if err != nil || d.held.kind != heldNone {
-				t.Errorf("held %v behind a recording (%v)", d.held.kind, err)
-			}
-			norm(d, f)
-			g.Launch()
-			if d.held.kind != heldNone {
-				t.Error("held behind a replay")
-			}
-		}, []string{"rmsnorm"}},
-	} {
-		got := launched(t, func(d *Device) { c.call(d, build(d, c.rows, c.k)) })
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s launched %v, want %v", c.name, got, c.want)
+}
+
+// TestHeldRecording: nothing waits behind a recording or a replay.
+func TestHeldRecording(t *testing.T) {
+	c := heldCase{"a recording", 1, 768, func(d *Device, f fused) {
+		g, err := d.Record(func() { f.norm(d) })
+		if err != nil || d.held.kind != heldNone {
+			t.Errorf("held %v behind a recording (%v)", d.held.kind, err)
 		}
-	}
+		f.norm(d)
+		g.Launch()
+		if d.held.kind != heldNone {
+			t.Error("held behind a replay")
+		}
+	}, []string{"rmsnorm"}}
+	c.holds(t)
 }
 
 // TestHeldTurn: Rope waits for a CacheWrite of what it turned, and of nothing else.
@@ -288,7 +310,6 @@ func TestHeldPanic(t *testing.T) {
 
 // TestHeldApart: an op between two, or memory that two of them share, keeps them apart.
 func TestHeldApart(t *testing.T) {
-	product := device.MatMul{TransB: true}
 	for _, c := range []struct {
 		name string
 		run  func(s *turned)

@@ -63,116 +63,111 @@ func (c *launchCase) holds(t *testing.T, d *Device, drv *cutest.Driver) {
 	}
 }
 
+// rowLaunches are the ops on rows and numbers.
+var rowLaunches = []launchCase{
+	{"copy", func(d *Device) { d.Copy(act(d, 100, 768), stat(d, 100, 768)) },
+		[]string{"copy_bf16_f32 38,1,1 × 256 + 0"}},
+	{"copy of a view", func(d *Device) { d.Copy(stat(d, 7, 100), on(d, tensor.BF16, 7, 100, 300)) },
+		[]string{"copy_f32_bf16 1,7,1 × 32 + 0"}},
+	{"copy alike", func(d *Device) { d.Copy(act(d, 7, 9), act(d, 7, 9)) }, nil},
+	{"add", func(d *Device) { d.Add(stat(d, 3, 64), act(d, 3, 64)) }, []string{"add_f32_bf16 1,1,1 × 32 + 0"}},
+	{"bias", func(d *Device) { d.AddBias(act(d, 100, 768), act(d, 1, 768)) }, []string{"bias_add 1,25,1 × 96 + 0"}},
+	{"bias backward", func(d *Device) { d.BiasBackward(stat(d, 1, 768), act(d, 1000, 768)) },
+		[]string{"bias_parts 3,16,1 × 256 + 0", "bias_finish 24,1,1 × 1024 + 0"}},
+	{"advance", func(d *Device) { d.Advance(ints(d, 300), ints(d, 300), ints(d, 300)) },
+		[]string{"advance 2,1,1 × 256 + 0"}},
+	{"embed", func(d *Device) { d.Embed(act(d, 64, 768), act(d, 1000, 768), ints(d, 64)) },
+		[]string{"embed 1,64,1 × 96 + 0"}},
+	{"embed backward", func(d *Device) { d.EmbedBackward(stat(d, 1000, 768), act(d, 3000, 768), ints(d, 3000)) },
+		[]string{"embed_rank 3,1,1 × 1024 + 0", "embed_offsets 4,1,1 × 256 + 0", "embed_place 12,1,1 × 256 + 0",
+			"embed_gather 1000,1,1 × 128 + 0"}},
+	{"rmsnorm", func(d *Device) {
+		d.RMSNorm(act(d, 50, 768), stat(d, 1, 50), tensor.Tensor{}, act(d, 50, 768), tensor.Tensor{},
+			act(d, 1, 768), 1e-5)
+	}, []string{"rmsnorm 50,1,1 × 96 + 0"}},
+	{"rmsnorm of wide rows", func(d *Device) {
+		d.RMSNorm(act(d, 5, 9000), stat(d, 1, 5), tensor.Tensor{}, act(d, 5, 9000), tensor.Tensor{},
+			act(d, 1, 9000), 1e-5)
+	}, []string{"rmsnorm_wide 5,1,1 × 1024 + 0"}},
+	{"rmsnorm backward", func(d *Device) {
+		d.RMSNormBackward(act(d, 4096, 2048), stat(d, 1, 2048), act(d, 4096, 2048), act(d, 4096, 2048),
+			act(d, 1, 2048), stat(d, 1, 4096))
+	}, []string{"rmsnorm_backward 2048,1,1 × 256 + 0", "rmsnorm_finish 64,1,1 × 1024 + 0"}},
+	{"rope", func(d *Device) {
+		d.Rope(act(d, 100, 12*64), stat(d, 128, 64), ints(d, 100), device.Rope{Heads: 12, Dim: 64})
+	}, []string{"rope_half_8 19,1,1 × 256 + 0"}},
+	{"rope narrow", func(d *Device) {
+		d.Rope(act(d, 100, 2*24), stat(d, 128, 24), ints(d, 100), device.Rope{Heads: 2, Dim: 24})
+	}, []string{"rope_half_1 10,1,1 × 256 + 0"}},
+	{"rope pairs", func(d *Device) {
+		d.Rope(act(d, 100, 2*24), stat(d, 128, 24), ints(d, 100),
+			device.Rope{Heads: 2, Dim: 24, Interleaved: true, Inverse: true})
+	}, []string{"rope_pairs_4 3,1,1 × 256 + 0"}},
+	{"swiglu", func(d *Device) { d.SwiGLU(act(d, 100, 2048), act(d, 100, 4096)) },
+		[]string{"swiglu 1,100,1 × 256 + 0"}},
+	{"swiglu backward", func(d *Device) {
+		d.SwiGLUBackward(act(d, 9, 4096), act(d, 9, 2048), act(d, 9, 2048), act(d, 9, 4096))
+	}, []string{"swiglu_backward 1,9,1 × 256 + 0"}},
+	{"sigmoid", func(d *Device) { d.Sigmoid(stat(d, 64, 12), stat(d, 64, 12)) },
+		[]string{"sigmoid_f32 1,1,1 × 96 + 0"}},
+	{"subtract heads", func(d *Device) {
+		d.SubtractHeads(act(d, 100, 6*32), act(d, 100, 12*32), stat(d, 100, 6), 6)
+	}, []string{"subtractheads 10,1,1 × 256 + 0"}},
+	{"subtract heads backward", func(d *Device) {
+		d.SubtractHeadsBackward(act(d, 100, 4*24), stat(d, 100, 2), act(d, 100, 2*24), act(d, 100, 4*24),
+			stat(d, 1, 1), 2)
+	}, []string{"subtractheads_backward 4,1,1 × 256 + 0"}},
+	{"subtract no heads", func(d *Device) {
+		d.SubtractHeads(act(d, 0, 8), act(d, 0, 16), stat(d, 1, 1), 2)
+		d.SubtractHeadsBackward(act(d, 0, 16), stat(d, 0, 2), act(d, 0, 8), act(d, 0, 16), stat(d, 1, 1), 2)
+	}, nil},
+	{"sumsquares", func(d *Device) { d.SumSquares(stat(d, 1, 1), stat(d, 1, 1<<20)) },
+		[]string{"sumsquares_f32 512,1,1 × 256 + 0", "sumsquares_finish 1,1,1 × 256 + 0"}},
+	{"adamw", func(d *Device) {
+		n := 5000
+		d.AdamW(&device.AdamW{W: act(d, 1, n), Master: stat(d, 1, n), M: stat(d, 1, n), V: stat(d, 1, n),
+			G: stat(d, 1, n), Rate: stat(d, 1, 3), GradSq: stat(d, 1, 1)})
+	}, []string{"adamw_bf16 3,1,1 × 256 + 0"}},
+}
+
+// productLaunches are the products.
+var productLaunches = []launchCase{
+	{"matmul of one row", func(d *Device) {
+		d.MatMul(act(d, 1, 2304), act(d, 1, 768), act(d, 2304, 768), device.MatMul{TransB: true})
+	}, []string{"matmul_rows8_short 144,1,1 × 256 + 5120"}},
+	{"matmul of one longer row", func(d *Device) {
+		d.MatMul(act(d, 1, 4608), act(d, 1, 1536), act(d, 4608, 1536), device.MatMul{TransB: true})
+	}, []string{"matmul_rows8_long 288,1,1 × 256 + 55296"}},
+	{"matmul of one longer row to many columns", func(d *Device) {
+		d.MatMul(act(d, 1, 8192), act(d, 1, 1536), act(d, 8192, 1536), device.MatMul{TransB: true})
+	}, []string{"matmul_rows8_long 512,1,1 × 256 + 55296"}},
+	{"matmul of one long row to few columns", func(d *Device) {
+		d.MatMul(act(d, 1, 1536), act(d, 1, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
+	}, []string{"matmul_rows8_half 192,1,1 × 256 + 71168"}},
+	{"matmul of 64 rows", func(d *Device) {
+		d.MatMul(act(d, 64, 1536), act(d, 64, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
+	}, []string{"matmul_rows64_1 96,1,1 × 256 + 122880"}},
+	{"matmul of 200 rows", func(d *Device) {
+		d.MatMul(act(d, 200, 4608), on(d, tensor.BF16, 200, 1536, 1539), act(d, 4608, 1536),
+			device.MatMul{TransB: true})
+	}, []string{"matmul_rows64_4 72,4,1 × 256 + 196608"}},
+	{"matmul of one row by odd weights", func(d *Device) {
+		d.MatMul(act(d, 1, 2048), act(d, 1, 2047), act(d, 2048, 2047), device.MatMul{TransB: true})
+	}, []string{"matmul_nt_16 32,1,7 × 128 + 46080", "matmul_reduce 8,1,1 × 256 + 0"}},
+	{"matmul of 100 rows", func(d *Device) {
+		d.MatMul(stat(d, 100, 768), act(d, 100, 2048), act(d, 2048, 768), device.MatMul{})
+	}, []string{"matmul_nn_64 12,2,8 × 128 + 55296", "matmul_reduce 300,1,1 × 256 + 0"}},
+	{"matmul of an odd width", func(d *Device) {
+		d.MatMul(act(d, 1000, 77), act(d, 1000, 64), act(d, 64, 77), device.MatMul{})
+	}, nil},
+	{"matmul of many rows", func(d *Device) {
+		d.MatMul(act(d, 4096, 768), act(d, 4096, 768), act(d, 768, 768), device.MatMul{})
+	}, nil},
+}
+
 // TestLaunches holds each launcher to its geometry: kernel, grid × threads + shared bytes.
 func TestLaunches(t *testing.T) {
-	for _, c := range []launchCase{
-		{"copy", func(d *Device) { d.Copy(act(d, 100, 768), stat(d, 100, 768)) },
-			[]string{"copy_bf16_f32 38,1,1 × 256 + 0"}},
-		{"copy of a view", func(d *Device) { d.Copy(stat(d, 7, 100), on(d, tensor.BF16, 7, 100, 300)) },
-			[]string{"copy_f32_bf16 1,7,1 × 32 + 0"}},
-		{"copy alike", func(d *Device) { d.Copy(act(d, 7, 9), act(d, 7, 9)) }, nil},
-		{"add", func(d *Device) { d.Add(stat(d, 3, 64), act(d, 3, 64)) }, []string{"add_f32_bf16 1,1,1 × 32 + 0"}},
-		{"bias", func(d *Device) { d.AddBias(act(d, 100, 768), act(d, 1, 768)) }, []string{"bias_add 1,25,1 × 96 + 0"}},
-		{"bias backward", func(d *Device) { d.BiasBackward(stat(d, 1, 768), act(d, 1000, 768)) },
-			[]string{"bias_parts 3,16,1 × 256 + 0", "bias_finish 24,1,1 × 1024 + 0"}},
-		{"advance", func(d *Device) { d.Advance(ints(d, 300), ints(d, 300), ints(d, 300)) },
-			[]string{"advance 2,1,1 × 256 + 0"}},
-		{"embed", func(d *Device) { d.Embed(act(d, 64, 768), act(d, 1000, 768), ints(d, 64)) },
-			[]string{"embed 1,64,1 × 96 + 0"}},
-		{"embed backward", func(d *Device) { d.EmbedBackward(stat(d, 1000, 768), act(d, 3000, 768), ints(d, 3000)) },
-			[]string{"embed_rank 3,1,1 × 1024 + 0", "embed_offsets 4,1,1 × 256 + 0", "embed_place 12,1,1 × 256 + 0",
-				"embed_gather 1000,1,1 × 128 + 0"}},
-		{"rmsnorm", func(d *Device) {
-			d.RMSNorm(act(d, 50, 768), stat(d, 1, 50), tensor.Tensor{}, act(d, 50, 768), tensor.Tensor{},
-				act(d, 1, 768), 1e-5)
-		}, []string{"rmsnorm 50,1,1 × 96 + 0"}},
-		{"rmsnorm of wide rows", func(d *Device) {
-			d.RMSNorm(act(d, 5, 9000), stat(d, 1, 5), tensor.Tensor{}, act(d, 5, 9000), tensor.Tensor{},
-				act(d, 1, 9000), 1e-5)
-		}, []string{"rmsnorm_wide 5,1,1 × 1024 + 0"}},
-		{"rmsnorm backward", func(d *Device) {
-			d.RMSNormBackward(act(d, 4096, 2048), stat(d, 1, 2048), act(d, 4096, 2048), act(d, 4096, 2048),
-				act(d, 1, 2048), stat(d, 1, 4096))
-		}, []string{"rmsnorm_backward 2048,1,1 × 256 + 0", "rmsnorm_finish 64,1,1 × 1024 + 0"}},
-		{"rope", func(d *Device) {
-			d.Rope(act(d, 100, 12*64), stat(d, 128, 64), ints(d, 100), device.Rope{Heads: 12, Dim: 64})
-		}, []string{"rope_half_8 19,1,1 × 256 + 0"}},
-		{"rope narrow", func(d *Device) {
-			d.Rope(act(d, 100, 2*24), stat(d, 128, 24), ints(d, 100), device.Rope{Heads: 2, Dim: 24})
-		}, []string{"rope_half_1 10,1,1 × 256 + 0"}},
-		{"rope pairs", func(d *Device) {
-			d.Rope(act(d, 100, 2*24), stat(d, 128, 24), ints(d, 100),
-				device.Rope{Heads: 2, Dim: 24, Interleaved: true, Inverse: true})
-		}, []string{"rope_pairs_4 3,1,1 × 256 + 0"}},
-		{"swiglu", func(d *Device) { d.SwiGLU(act(d, 100, 2048), act(d, 100, 4096)) },
-			[]string{"swiglu 1,100,1 × 256 + 0"}},
-		{"swiglu backward", func(d *Device) {
-			d.SwiGLUBackward(act(d, 9, 4096), act(d, 9, 2048), act(d, 9, 2048),
-				act(d, 9, 4096))
-		}, []string{"swiglu_backward 1,9,1 × 256 + 0"}},
-		{"sigmoid", func(d *Device) { d.Sigmoid(stat(d, 64, 12), stat(d, 64, 12)) },
-			[]string{"sigmoid_f32 1,1,1 × 96 + 0"}},
-		{"subtract heads", func(d *Device) {
-			d.SubtractHeads(act(d, 100, 6*32), act(d, 100, 12*32),
-				stat(d, 100, 6), 6)
-		}, []string{"subtractheads 10,1,1 × 256 + 0"}},
-		{"subtract heads backward", func(d *Device) {
-			d.SubtractHeadsBackward(act(d, 100, 4*24), stat(d, 100, 2), act(d, 100, 2*24), act(d, 100, 4*24),
-				stat(d, 1, 1), 2)
-		}, []string{"subtractheads_backward 4,1,1 × 256 + 0"}},
-		{"subtract no heads", func(d *Device) {
-			d.SubtractHeads(act(d, 0, 8), act(d, 0, 16), stat(d, 1, 1), 2)
-			d.SubtractHeadsBackward(act(d, 0, 16), stat(d, 0, 2), act(d, 0, 8), act(d, 0, 16), stat(d, 1, 1), 2)
-		}, nil},
-		{"sumsquares", func(d *Device) { d.SumSquares(stat(d, 1, 1), stat(d, 1, 1<<20)) },
-			[]string{"sumsquares_f32 512,1,1 × 256 + 0", "sumsquares_finish 1,1,1 × 256 + 0"}},
-		{"adamw", func(d *Device) {
-			n := 5000
-			d.AdamW(&device.AdamW{W: act(d, 1, n), Master: stat(d, 1, n), M: stat(d, 1, n), V: stat(d, 1, n),
-				G: stat(d, 1, n), Rate: stat(d, 1, 3), GradSq: stat(d, 1, 1)})
-		}, []string{"adamw_bf16 3,1,1 × 256 + 0"}},
-		{"matmul of one row", func(d *Device) {
-			d.MatMul(act(d, 1, 2304), act(d, 1, 768), act(d, 2304, 768), device.MatMul{TransB: true})
-		},
-			[]string{"matmul_rows8_short 144,1,1 × 256 + 5120"}},
-		{"matmul of one longer row", func(d *Device) {
-			d.MatMul(act(d, 1, 4608), act(d, 1, 1536), act(d, 4608, 1536), device.MatMul{TransB: true})
-		},
-			[]string{"matmul_rows8_long 288,1,1 × 256 + 55296"}},
-		{"matmul of one longer row to many columns", func(d *Device) {
-			d.MatMul(act(d, 1, 8192), act(d, 1, 1536), act(d, 8192, 1536), device.MatMul{TransB: true})
-		},
-			[]string{"matmul_rows8_long 512,1,1 × 256 + 55296"}},
-		{"matmul of one long row to few columns", func(d *Device) {
-			d.MatMul(act(d, 1, 1536), act(d, 1, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
-		},
-			[]string{"matmul_rows8_half 192,1,1 × 256 + 71168"}},
-		{"matmul of 64 rows", func(d *Device) {
-			d.MatMul(act(d, 64, 1536), act(d, 64, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
-		},
-			[]string{"matmul_rows64_1 96,1,1 × 256 + 122880"}},
-		{"matmul of 200 rows", func(d *Device) {
-			d.MatMul(act(d, 200, 4608), on(d, tensor.BF16, 200, 1536, 1539), act(d, 4608, 1536),
-				device.MatMul{TransB: true})
-		},
-			[]string{"matmul_rows64_4 72,4,1 × 256 + 196608"}},
-		{"matmul of one row by odd weights", func(d *Device) {
-			d.MatMul(act(d, 1, 2048), act(d, 1, 2047), act(d, 2048, 2047), device.MatMul{TransB: true})
-		},
-			[]string{"matmul_nt_16 32,1,7 × 128 + 46080", "matmul_reduce 8,1,1 × 256 + 0"}},
-		{"matmul of 100 rows", func(d *Device) {
-			d.MatMul(stat(d, 100, 768), act(d, 100, 2048), act(d, 2048, 768),
-				device.MatMul{})
-		}, []string{"matmul_nn_64 12,2,8 × 128 + 55296", "matmul_reduce 300,1,1 × 256 + 0"}},
-		{"matmul of an odd width", func(d *Device) {
-			d.MatMul(act(d, 1000, 77), act(d, 1000, 64), act(d, 64, 77),
-				device.MatMul{})
-		}, nil},
-		{"matmul of many rows", func(d *Device) {
-			d.MatMul(act(d, 4096, 768), act(d, 4096, 768), act(d, 768, 768),
-				device.MatMul{})
-		}, nil},
-	} {
+	for _, c := range slices.Concat(rowLaunches, productLaunches) {
 		d, drv := fakeDevice(t)
 		c.holds(t, d, drv)
 	}
