@@ -75,7 +75,7 @@ func (l Launch) sees(source string) bool {
 // Slurm step, Open MPI, MPICH, MVAPICH2, indexed Kubernetes job, single; values that two sources both state must be
 // equal.
 func Detect(flags Explicit, getenv func(string) string) (Launch, error) {
-	if err := checkLauncher(flags.Launcher); err != nil {
+	if err := flags.checkLauncher(); err != nil {
 		return Launch{}, err
 	}
 	single := Launch{Source: "single", World: 1, LocalSize: 1}
@@ -129,16 +129,17 @@ func rankless(getenv func(string) string) error {
 	return nil
 }
 
-func checkLauncher(name string) error {
-	if name == "" {
-		return nil
+// checkLauncher rejects an unknown launcher, and flags of rank and size next to one that is trusted alone.
+func (e Explicit) checkLauncher() error {
+	switch name := e.Launcher; {
+	case name == "" || name == "auto" || name == "flags":
+	case !slices.Contains(Launchers(), name):
+		return fmt.Errorf("launcher %q is unknown; there are %s", name, strings.Join(Launchers(), ", "))
+	case e.Rank != -1 || e.World != -1:
+		return fmt.Errorf("--rank and --world-size: have no effect with launcher %s; leave them out, or use "+
+			"--launcher flags", name)
 	}
-	for _, n := range Launchers() {
-		if n == name {
-			return nil
-		}
-	}
-	return fmt.Errorf("launcher %q is unknown; there are %s", name, strings.Join(Launchers(), ", "))
+	return nil
 }
 
 // find queries every trusted source.

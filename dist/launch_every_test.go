@@ -146,9 +146,15 @@ func TestLaunchWords(t *testing.T) {
 		l.Source != "flags" || l.World != 2 || len(l.Notes) != 2 {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if l, err := Detect(Explicit{Launcher: "mpich", Rank: 0, World: 2, LocalRank: -1}, mpich); err != nil ||
-		l.Source != "mpich" || l.Rank != 1 || l.World != 4 || len(l.Seen) != 1 {
-		t.Errorf("flags beside a launcher that is to be trusted alone: %+v, %v", l, err)
+	for _, name := range Launchers() {
+		for _, given := range [][2]int{{1, 4}, {1, -1}, {-1, 4}} {
+			l, err := Detect(Explicit{Launcher: name, Rank: given[0], World: given[1], LocalRank: -1},
+				env("PMI_RANK=1", "PMI_SIZE=4"))
+			idle := err != nil && strings.HasPrefix(err.Error(), "--rank and --world-size: have no effect")
+			if idle != (name != "auto" && name != "flags") {
+				t.Errorf("flags %v next to launcher %s: %+v, %v", given, name, l, err)
+			}
+		}
 	}
 	if l, err := Detect(Explicit{Launcher: "auto", Rank: -1, World: -1, LocalRank: -1},
 		env("PMI_RANK=1", "PMI_SIZE=4")); err != nil || l.Rank != 1 {
