@@ -30,12 +30,12 @@ func (r *passageRow) Check() error {
 func readPassages(ctx context.Context, p *eval.Plan, file string, limit int) ([]groundedItem, error) {
 	rows, err := eval.ReadSet[passageRow](ctx, p, file, limit)
 	var out []groundedItem
-	for _, r := range rows {
+	for i, r := range rows {
 		var b strings.Builder
 		for _, c := range r.Contexts {
 			b.WriteString(c.Title + "\n" + c.Text + "\n\n")
 		}
-		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: b.String(), task: askShort(r.Question),
+		out = append(out, groundedItem{id: rowID(r.ID, i), source: b.String(), task: askShort(r.Question),
 			answer: r.Answer})
 	}
 	return out, err
@@ -67,7 +67,7 @@ func readPapers(ctx context.Context, p *eval.Plan, file string, limit int) ([]gr
 	var out []groundedItem
 	for k, found := 0, true; found; k++ {
 		found = false
-		for _, r := range rows {
+		for row, r := range rows {
 			if k >= len(r.Questions) {
 				continue
 			}
@@ -75,7 +75,7 @@ func readPapers(ctx context.Context, p *eval.Plan, file string, limit int) ([]gr
 			if slices.Contains(r.Questions[:k], r.Questions[k]) {
 				continue
 			}
-			q := groundedItem{id: fmt.Sprintf("%v.%d", r.ID, k), source: r.Document + "\n\n",
+			q := groundedItem{id: fmt.Sprintf("%s.%d", rowID(r.ID, row), k), source: r.Document + "\n\n",
 				task: askShort(r.Questions[k]), answer: r.Answers[k]}
 			for i := k + 1; i < len(r.Questions); i++ {
 				if r.Questions[i] == r.Questions[k] {
@@ -102,8 +102,8 @@ func (r *articleRow) Check() error { return eval.Missing("document", r.Document,
 func readArticles(ctx context.Context, p *eval.Plan, file string, limit int) ([]groundedItem, error) {
 	rows, err := eval.ReadSet[articleRow](ctx, p, file, limit)
 	var out []groundedItem
-	for _, r := range rows {
-		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: r.Document + "\n\n",
+	for i, r := range rows {
+		out = append(out, groundedItem{id: rowID(r.ID, i), source: r.Document + "\n\n",
 			task: "Summary of the article above in plain language:", answer: r.Summary})
 	}
 	return out, err

@@ -41,16 +41,13 @@ func readHellaSwag(ctx context.Context, p *eval.Plan, file string, limit int) ([
 	var out []mcItem
 	for i := range rows {
 		r := &rows[i]
-		q := mcItem{fmt.Sprint(r.ID), []string{r.Query}, r.Choices, *r.Gold}
+		q := mcItem{rowID(r.ID, i), []string{r.Query}, r.Choices, *r.Gold}
 		if r.Activity != "" {
 			q.contexts = []string{HellaSwagPrompt(r.Activity, r.CtxA, r.CtxB)}
 			q.endings = nil
 			for _, e := range r.Endings {
 				q.endings = append(q.endings, CleanWikiHow(e))
 			}
-		}
-		if r.ID == nil {
-			q.id = strconv.Itoa(i)
 		}
 		out = append(out, q)
 	}

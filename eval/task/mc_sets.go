@@ -59,6 +59,14 @@ func checkChoices(field string, choices []string, right string, gold *int) error
 	return nil
 }
 
+// rowID is the id that a set gives a row, or the row's number.
+func rowID(id any, row int) string {
+	if id == nil {
+		id = row
+	}
+	return fmt.Sprint(id)
+}
+
 // readAsked reads sets whose prompt is "Question: …\nAnswer:" (ARC, PIQA).
 func readAsked(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
 	return readMC(ctx, p, file, limit, func(r *mcRow) string { return "Question: " + r.Query + "\nAnswer:" })
@@ -74,7 +82,7 @@ func readMC(ctx context.Context, p *eval.Plan, file string, limit int, prompt fu
 	var out []mcItem
 	for i := range rows {
 		r := &rows[i]
-		out = append(out, mcItem{fmt.Sprint(r.ID), []string{prompt(r)}, r.Choices, *r.Gold})
+		out = append(out, mcItem{rowID(r.ID, i), []string{prompt(r)}, r.Choices, *r.Gold})
 	}
 	return out, err
 }
@@ -98,9 +106,9 @@ func (r *boolQRow) Check() error {
 func readBoolQ(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
 	rows, err := eval.ReadSet[boolQRow](ctx, p, file, limit)
 	var out []mcItem
-	for _, r := range rows {
+	for i, r := range rows {
 		prompt := r.Passage + "\nQuestion: " + strings.TrimSuffix(r.Question, "?") + "?\nAnswer:"
-		out = append(out, mcItem{fmt.Sprint(r.ID), []string{prompt}, r.Choices, *r.Gold})
+		out = append(out, mcItem{rowID(r.ID, i), []string{prompt}, r.Choices, *r.Gold})
 	}
 	return out, err
 }
@@ -123,8 +131,8 @@ func (r *winoRow) Check() error {
 func readWinoGrande(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
 	rows, err := eval.ReadSet[winoRow](ctx, p, file, limit)
 	var out []mcItem
-	for _, r := range rows {
-		out = append(out, fillBlank(fmt.Sprint(r.ID), r.Sentence, r.Options, *r.Gold))
+	for i, r := range rows {
+		out = append(out, fillBlank(rowID(r.ID, i), r.Sentence, r.Options, *r.Gold))
 	}
 	return out, err
 }
