@@ -91,6 +91,11 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := l.mayBegin(); err != nil {
 		return nil, err
 	}
+	if l.leads() { // before anything is made, too
+		if err := spec.Fed(ctx, opt.Dir); err != nil {
+			return nil, interrupted(ctx, err)
+		}
+	}
 	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("--dir: %w", err)
 	}
@@ -169,16 +174,13 @@ func (l *lab) mayBegin() error {
 	return err
 }
 
-// begin checks the folder again, now under its lock, and the data before anything is written, then makes the token set.
+// begin checks the folder again, now under its lock, then makes the token set.
 func (l *lab) begin(ctx context.Context) error {
 	runs, err := l.spec.Grid(nil)
 	if err != nil {
 		return err
 	}
 	if err := admit(l.Dir, l.spec); err != nil {
-		return err
-	}
-	if err := l.spec.Fed(ctx, l.Dir); err != nil {
 		return err
 	}
 	r := runs[0].Recipe
