@@ -51,6 +51,7 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 		key := [2]string{r.Size, r.Arch}
 		if !seen[key] {
 			seen[key] = true
+			a.note("measuring a training step of %s %s on %s", r.Size, r.Arch, d.Name())
 			row, err := dryOf(d, r)
 			if err != nil {
 				return err
