@@ -139,69 +139,63 @@ func TestParseForms(t *testing.T) {
 	}
 }
 
+// ropeOf changes the rotary embedding only.
+func ropeOf(d dict) dict { return dict{"rope_parameters": d} }
+
+// wrongConfigs are changes of a configuration, with what the error says of each.
+var wrongConfigs = []struct {
+	change dict
+	text   string
+}{
+	{dict{"model_type": "mistral"}, `model_type = "mistral"`},
+	{dict{"model_type": drop}, "model_type = absent"},
+	{dict{"architectures": []string{"LlamaForSequenceClassification"}},
+		`architectures = ["LlamaForSequenceClassification"]`},
+	{dict{"hidden_act": "gelu"}, `hidden_act = "gelu"`},
+	{dict{"mlp_bias": true}, "mlp_bias = true"},
+	{dict{"sliding_window": 128}, "sliding_window = 128"},
+	{dict{"quantization_config": dict{"bits": 4}}, `quantization_config = {"bits":4}`},
+	{dict{"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5"},
+	{dict{"logit_scale": 0.5}, "logit_scale = 0.5"},
+	{dict{"arch": "diff"}, `arch = "diff"`},
+	{dict{"antiphase": dict{"rope_interleaved": true, "scale": 2}}, "scale = 2"},
+	{dict{"vocab_size": 0}, "vocab_size = 0"},
+	{dict{"vocab_size": drop}, "vocab_size = absent"},
+	{dict{"vocab_size": 1 << 40}, "vocab_size = 1099511627776"},
+	{dict{"num_attention_heads": 0}, "num_attention_heads = 0"},
+	{dict{"num_attention_heads": -4}, "num_attention_heads = -4"},
+	{dict{"num_attention_heads": 4.5}, "num_attention_heads = 4.5"},
+	{dict{"num_attention_heads": "4"}, `num_attention_heads = "4"`},
+	{dict{"num_attention_heads": 1 << 30}, "num_attention_heads = 1073741824"},
+	{dict{"num_key_value_heads": 3}, "num_key_value_heads = 3"},
+	{dict{"head_dim": 0}, "head_dim = 0"},
+	{dict{"head_dim": 5}, "head_dim"},
+	{dict{"num_hidden_layers": 0}, "num_hidden_layers = 0"},
+	{dict{"max_position_embeddings": 1 << 30}, "max_position_embeddings = 1073741824"},
+	{dict{"rms_norm_eps": -1}, "rms_norm_eps = -1"},
+	{dict{"rms_norm_eps": "tiny"}, `rms_norm_eps = "tiny"`},
+	{dict{"tie_word_embeddings": 1}, "tie_word_embeddings = 1"},
+	{dict{"bos_token_id": []int{1, 2}}, "bos_token_id = [1,2]"},
+	{dict{"eos_token_id": "end"}, `eos_token_id = "end"`},
+	{dict{"rope_scaling": dict{"type": "linear", "factor": 2}}, "rope_scaling = "},
+	{ropeOf(dict{"rope_type": "longrope", "factor": 2}), `rope_type = "longrope"`},
+	{dict{"rope_parameters": drop, "rope_scaling": dict{"type": "su", "factor": 2}}, `type = "su"`},
+	{ropeOf(dict{"rope_type": "linear", "type": "yarn", "factor": 2}), `rope_type = "linear"`},
+	{ropeOf(dict{"rope_type": "linear"}), "factor"},
+	{ropeOf(dict{"rope_type": "llama3", "factor": 2}), "low_freq_factor"},
+	{ropeOf(dict{"rope_type": "default", "rope_theta": 0}), "rope_theta"},
+	{ropeOf(dict{"rope_type": "default", "partial_rotary_factor": 0.25}), "partial_rotary_factor = 0.25"},
+	{ropeOf(dict{"rope_type": "yarn", "factor": 2, "attention_factor": 0}), "attention_factor = 0"},
+	{ropeOf(dict{"full_attention": dict{"rope_type": "default"}}), "full_attention = "},
+	{dict{"rope_parameters": 7}, "rope_parameters = 7"},
+}
+
 // TestParseRefuses wants an error that names the key and its value.
 func TestParseRefuses(t *testing.T) {
-	rope := func(d dict) dict { return dict{"rope_parameters": d} }
-	for _, c := range []struct {
-		change dict
-		text   string
-	}{
-		{dict{"model_type": "mistral"}, `model_type = "mistral"`},
-		{dict{"model_type": drop}, "model_type = absent"},
-		{dict{"architectures": []string{"LlamaForSequenceClassification"}},
-			`architectures = ["LlamaForSequenceClassification"]`},
-		{dict{"hidden_act": "gelu"}, `hidden_act = "gelu"`},
-		{dict{"mlp_bias": true}, "mlp_bias = true"},
-		{dict{"sliding_window": 128}, "sliding_window = 128"},
-		{dict{"quantization_config": dict{"bits": 4}}, `quantization_config = {"bits":4}`},
-		{dict{"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5"},
-		{dict{"logit_scale": 0.5}, "logit_scale = 0.5"},
-		{dict{"arch": "diff"}, `arch = "diff"`},
-		{dict{"antiphase": dict{"rope_interleaved": true, "scale": 2}}, "scale = 2"},
-		{dict{"vocab_size": 0}, "vocab_size = 0"},
-		{dict{"vocab_size": drop}, "vocab_size = absent"},
-		{dict{"vocab_size": 1 << 40}, "vocab_size = 1099511627776"},
-		{dict{"num_attention_heads": 0}, "num_attention_heads = 0"},
-		{dict{"num_attention_heads": -4}, "num_attention_heads = -4"},
-		{dict{"num_attention_heads": 4.5}, "num_attention_heads = 4.5"},
-		{dict{"num_attention_heads": "4"}, `num_attention_heads = "4"`},
-		{dict{"num_attention_heads": 1 << 30}, "num_attention_heads = 1073741824"},
-		{dict{"num_key_value_heads": 3}, "num_key_value_heads = 3"},
-		{dict{"head_dim": 0}, "head_dim = 0"},
-		{dict{"head_dim": 5}, "head_dim"},
-		{dict{"num_hidden_layers": 0}, "num_hidden_layers = 0"},
-		{dict{"max_position_embeddings": 1 << 30}, "max_position_embeddings = 1073741824"},
-		{dict{"rms_norm_eps": -1}, "rms_norm_eps = -1"},
-		{dict{"rms_norm_eps": "tiny"}, `rms_norm_eps = "tiny"`},
-		{dict{"tie_word_embeddings": 1}, "tie_word_embeddings = 1"},
-		{dict{"bos_token_id": []int{1, 2}}, "bos_token_id = [1,2]"},
-		{dict{"eos_token_id": "end"}, `eos_token_id = "end"`},
-		{dict{"rope_scaling": dict{"type": "linear", "factor": 2}}, "rope_scaling = "},
-		{rope(dict{"rope_type": "longrope", "factor": 2}), `rope_type = "longrope"`},
-		{dict{"rope_parameters": drop, "rope_scaling": dict{"type": "su", "factor": 2}}, `type = "su"`},
-		{rope(dict{"rope_type": "linear", "type": "yarn", "factor": 2}), `rope_type = "linear"`},
-		{rope(dict{"rope_type": "linear"}), "factor"},
-		{rope(dict{"rope_type": "llama3", "factor": 2}), "low_freq_factor"},
-		{rope(dict{"rope_type": "default", "rope_theta": 0}), "rope_theta"},
-		{rope(dict{"rope_type": "default", "partial_rotary_factor": 0.25}), "partial_rotary_factor = 0.25"},
-		{rope(dict{"rope_type": "yarn", "factor": 2, "attention_factor": 0}), "attention_factor = 0"},
-		{rope(dict{"full_attention": dict{"rope_type": "default"}}), "full_attention = "},
-		{dict{"rope_parameters": 7}, "rope_parameters = 7"},
-	} {
+	for _, c := range wrongConfigs {
 		_, err := parse(encode(t, with(small("llama"), c.change)), nil)
 		if err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%v: error %v, want one with %q", c.change, err, c.text)
-		}
-	}
-	for _, change := range []dict{ // numbers that only look wrong
-		{"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 8},
-		{"num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 8},
-		{"num_attention_heads": 1, "num_key_value_heads": 1},
-		{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "linear", "factor": 2.0}},
-		{"rope_parameters": dict{"rope_theta": 1.5, "rope_type": "yarn", "factor": 2.0}}, {"rms_norm_eps": 0},
-	} {
-		if _, err := parse(encode(t, with(small("llama"), change)), nil); err != nil {
-			t.Errorf("%v: %v", change, err)
 		}
 	}
 	if _, err := parse(encode(t, with(small("llama"),
@@ -213,7 +207,30 @@ func TestParseRefuses(t *testing.T) {
 		nil); err == nil {
 		t.Error("three query heads were taken for differential pairs")
 	}
-	// From 1 to 7, 3 by default.
+	for _, text := range []string{"", "null", "[]", "{", `{"model_type": "llama"} x`} {
+		if _, err := parse([]byte(text), nil); err == nil {
+			t.Errorf("config %q was accepted", text)
+		}
+	}
+}
+
+// Numbers that only look wrong.
+func TestParseAccepts(t *testing.T) {
+	for _, change := range []dict{
+		{"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 8},
+		{"num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 8},
+		{"num_attention_heads": 1, "num_key_value_heads": 1},
+		{"rope_parameters": dict{"rope_theta": 1.0, "rope_type": "linear", "factor": 2.0}},
+		{"rope_parameters": dict{"rope_theta": 1.5, "rope_type": "yarn", "factor": 2.0}}, {"rms_norm_eps": 0},
+	} {
+		if _, err := parse(encode(t, with(small("llama"), change)), nil); err != nil {
+			t.Errorf("%v: %v", change, err)
+		}
+	}
+}
+
+// A count from 1 to 7, 3 by default.
+func TestCounts(t *testing.T) {
 	for raw, want := range map[string]int{"1": 1, "7": 7, "8": 0, "0": 0, "-1": 0, "1.0": 0, "\"7\"": 0, "null": 3} {
 		o, err := parseObject("o", []byte(`{"n":`+raw+`}`))
 		if err != nil {
@@ -221,11 +238,6 @@ func TestParseRefuses(t *testing.T) {
 		}
 		if got := o.count("n", 3, 7); (*o.err == nil) != (want > 0) || want > 0 && got != want {
 			t.Errorf("%s: %d, %v", raw, got, *o.err)
-		}
-	}
-	for _, text := range []string{"", "null", "[]", "{", `{"model_type": "llama"} x`} {
-		if _, err := parse([]byte(text), nil); err == nil {
-			t.Errorf("config %q was accepted", text)
 		}
 	}
 }

@@ -32,6 +32,25 @@ func readJSON(t *testing.T, dir, name string) (m map[string]any) {
 	return m
 }
 
+// writtenConfig is the config.json of an export, which must choose the class by itself.
+func writtenConfig(t *testing.T, arch string, class Class) map[string]any {
+	t.Helper()
+	m := trained(t, nano(t, arch, func(c *model.Config) {
+		c.NormEps, c.HeadNormEps, c.RopeTheta, c.TieEmbed, c.RopeInterleaved, c.LambdaStd = 1e-3, 1e-3, 50000,
+			true, false, 0.25
+	}))
+	dir := filepath.Join(t.TempDir(), "x")
+	e := &Export{Config: m.Config, Values: valuesOf(m), DType: "bfloat16",
+		Tokens: Tokens{BOS: -1, Pad: 7, EOS: []int{3, 5}}}
+	if got, err := e.Resolve(); got != class || err != nil {
+		t.Fatalf("%s is a %s, %v", arch, got, err)
+	}
+	if err := e.Write(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	return readJSON(t, dir, "config.json")
+}
+
 // config.json of each class, key by key, in the terms of transformers: LlamaConfig and DiffLlamaConfig count single
 // query and key heads; numbers that it declares as float have a point.
 func TestConfigJSON(t *testing.T) {
@@ -40,10 +59,6 @@ func TestConfigJSON(t *testing.T) {
 		"hidden_act": "silu", "max_position_embeddings": "32", "rms_norm_eps": "0.001",
 		"attention_bias": "false", "tie_word_embeddings": "true", "initializer_range": "0.02", "use_cache": "true",
 		"bos_token_id": "<nil>", "eos_token_id": "[3 5]", "pad_token_id": "7", "dtype": "bfloat16",
-	}
-	shape := func(c *model.Config) {
-		c.NormEps, c.HeadNormEps, c.RopeTheta, c.TieEmbed, c.RopeInterleaved, c.LambdaStd = 1e-3, 1e-3, 50000,
-			true, false, 0.25
 	}
 	for _, x := range []struct {
 		arch  string
@@ -62,20 +77,10 @@ func TestConfigJSON(t *testing.T) {
 			"auto_map": "map[AutoConfig:configuration_antiphase.AntiphaseConfig " +
 				"AutoModelForCausalLM:modeling_antiphase.AntiphaseForCausalLM]"}},
 	} {
-		m := trained(t, nano(t, x.arch, shape))
-		dir := filepath.Join(t.TempDir(), "x")
-		e := &Export{Config: m.Config, Values: valuesOf(m), DType: "bfloat16",
-			Tokens: Tokens{BOS: -1, Pad: 7, EOS: []int{3, 5}}}
-		if class, err := e.Resolve(); class != x.class || err != nil {
-			t.Fatalf("%s is a %s, %v", x.arch, class, err)
-		}
-		if err := e.Write(dir, false); err != nil {
-			t.Fatal(err)
-		}
 		want := maps.Clone(common)
 		maps.Copy(want, x.more)
-		got := readJSON(t, dir, "config.json")
-		own, _ := got["antiphase"].(map[string]any)
+		got := writtenConfig(t, x.arch, x.class)
+		own := got["antiphase"]
 		if delete(got, "antiphase"); (own != nil) != (x.class == Antiphase) {
 			t.Errorf("%s: our own part is %v", x.class, own)
 		}
@@ -87,24 +92,29 @@ func TestConfigJSON(t *testing.T) {
 		if len(got) != len(want) {
 			t.Errorf("%s: keys %v, want %v", x.class, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 		}
-		if own == nil {
-			continue
+	}
+}
+
+// The part of config.json that only our own class has.
+func TestOwnConfigJSON(t *testing.T) {
+	own, ok := writtenConfig(t, "diff2", Antiphase)["antiphase"].(map[string]any)
+	if !ok {
+		t.Fatal("there is none")
+	}
+	for key, want := range map[string]string{"queries": "2", "keys": "1", "values": "1", "lambda": "projection",
+		"rope_factor": "<nil>"} {
+		if fmt.Sprint(own[key]) != want {
+			t.Errorf("antiphase.%s is %v, want %s", key, own[key], want)
 		}
-		for key, want := range map[string]string{"queries": "2", "keys": "1", "values": "1", "lambda": "projection",
-			"rope_factor": "<nil>"} {
-			if fmt.Sprint(own[key]) != want {
-				t.Errorf("antiphase.%s is %v, want %s", key, own[key], want)
-			}
+	}
+	for j, f := range own["rope_frequencies"].([]any) { // θ^(−2j/d)
+		x, err := f.(json.Number).Float64()
+		if w := math.Pow(50000, -2*float64(j)/6); err != nil || !(math.Abs(x/w-1) <= 1e-6) {
+			t.Errorf("frequency %d is %g, want %g", j, x, w)
 		}
-		for j, f := range own["rope_frequencies"].([]any) { // θ^(−2j/d)
-			x, err := f.(json.Number).Float64()
-			if w := math.Pow(50000, -2*float64(j)/6); err != nil || !(math.Abs(x/w-1) <= 1e-6) {
-				t.Errorf("frequency %d is %g, want %g", j, x, w)
-			}
-		}
-		if n := len(own["rope_frequencies"].([]any)); n != 3 || len(own["lambda_init"].([]any)) != 2 {
-			t.Errorf("%d frequencies", n)
-		}
+	}
+	if n := len(own["rope_frequencies"].([]any)); n != 3 || len(own["lambda_init"].([]any)) != 2 {
+		t.Errorf("%d frequencies", n)
 	}
 }
 
@@ -227,11 +237,12 @@ func TestNativeClasses(t *testing.T) {
 			t.Errorf("epsilons of %g and %g: %q, %q", x.norm, x.head, class, why)
 		}
 	}
-	if why := noClass(nano(t, "diff2",
-		func(c *model.Config) {
-			c.Pairing, c.HeadNorm = layer.PairingAcross,
-				layer.HeadNormOff
-		})); !strings.Contains(why, "an ablation of DIFF V2") {
+}
+
+// What not even our own class computes.
+func TestNoClass(t *testing.T) {
+	across := func(c *model.Config) { c.Pairing, c.HeadNorm = layer.PairingAcross, layer.HeadNormOff }
+	if why := noClass(nano(t, "diff2", across)); !strings.Contains(why, "an ablation of DIFF V2") {
 		t.Errorf("pairs across groups: %q", why)
 	}
 	if why := noClass(nano(t, "diff2",
@@ -281,13 +292,12 @@ func TestDefaultsOfClasses(t *testing.T) {
 		c.HeadDim != 8 || c.NormEps != 0.5 || c.HeadNormEps != 0.5 {
 		t.Errorf("%+v", c)
 	}
-	released := dict{"arch": "diff", "vocab": 32, "layers": 2, "d_model": 24, "heads": 2, "ffn": 20}
-	c = mustParse(t, released).Config
+	c = mustParse(t, releasedShape).Config
 	if c.Context != 2048 || c.KVHeads != 2 || c.HeadDim != 6 || c.RopeTheta != 10000 || c.NormEps != 1e-5 ||
 		c.HeadNormEps != 1e-5 || !c.RopeInterleaved || c.HeadNorm != layer.HeadNormAffine || c.TieEmbed {
 		t.Errorf("%+v", c)
 	}
-	c = mustParse(t, with(released,
+	c = mustParse(t, with(releasedShape,
 		dict{"rope": "half", "kv_heads": 1, "norm_eps": 1e-4, "head_norm_eps": 1e-3, "rope_theta": 7,
 			"tie_embeddings": true, "context": 9, "head_norm": "off"})).Config
 	if c.RopeInterleaved || c.KVHeads != 1 || c.NormEps != 1e-4 || c.HeadNormEps != 1e-3 || c.RopeTheta != 7 ||
@@ -295,7 +305,7 @@ func TestDefaultsOfClasses(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	// One value per head, not two.
-	if c := mustParse(t, with(released, dict{"arch": "transformer"})).Config; c.HeadDim != 12 {
+	if c := mustParse(t, with(releasedShape, dict{"arch": "transformer"})).Config; c.HeadDim != 12 {
 		t.Errorf("a head of %d", c.HeadDim)
 	}
 	yarn := dict{"rope_parameters": dict{"rope_type": "yarn", "factor": 2.0, "rope_theta": 1.0}}

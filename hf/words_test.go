@@ -14,70 +14,80 @@ import (
 	"antiphase/tokenizer"
 )
 
+// releasedShape is a configuration of the authors' released modules: the keys that must be there.
+var releasedShape = dict{"arch": "diff", "vocab": 32, "layers": 2, "d_model": 24, "heads": 2, "ffn": 20}
+
 // What is refused, in whole sentences: the file, the key, its value and what would be right.
 func TestRefusalsInWords(t *testing.T) {
 	long := strings.Repeat("x", 90)
-	released := dict{"arch": "diff", "vocab": 32, "layers": 2, "d_model": 24, "heads": 2, "ffn": 20}
 	for _, c := range []struct {
 		base, change dict
-		generation   string
 		want         string
 	}{
-		{small("llama"), dict{"model_type": "mistral"}, "",
+		{small("llama"), dict{"model_type": "mistral"},
 			`config.json: model_type = "mistral": must be "llama", "diffllama" or "antiphase"`},
-		{small("llama"), dict{"architectures": []string{"X"}}, "",
+		{small("llama"), dict{"architectures": []string{"X"}},
 			`config.json: architectures = ["X"]: must be LlamaForCausalLM`},
-		{small("diffllama"), dict{"architectures": []string{"X"}}, "",
+		{small("diffllama"), dict{"architectures": []string{"X"}},
 			`config.json: architectures = ["X"]: must be DiffLlamaForCausalLM`},
-		{small("llama"), dict{"hidden_act": "gelu"}, "", `config.json: hidden_act = "gelu": only "silu" is supported`},
-		{small("llama"), dict{"vocab_size": 0}, "",
+		{small("llama"), dict{"hidden_act": "gelu"}, `config.json: hidden_act = "gelu": only "silu" is supported`},
+		{small("llama"), dict{"vocab_size": 0},
 			`config.json: vocab_size = 0: must be a whole number from 1 to 2147483647`},
-		{small("llama"), dict{"num_attention_heads": 70000}, "",
+		{small("llama"), dict{"num_attention_heads": 70000},
 			`config.json: num_attention_heads = 70000: must be a whole number from 1 to 65536`},
-		{small("llama"), dict{"num_key_value_heads": 3}, "",
+		{small("llama"), dict{"num_key_value_heads": 3},
 			`config.json: num_key_value_heads = 3: must divide num_attention_heads = 4`},
-		{small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3}, "",
+		{small("diffllama"), dict{"num_attention_heads": 3, "num_key_value_heads": 3},
 			`config.json: num_attention_heads = 3: must be even: two query heads make one differential head`},
-		{small("llama"), dict{"max_position_embeddings": 1 << 30}, "",
+		{small("llama"), dict{"max_position_embeddings": 1 << 30},
 			`config.json: max_position_embeddings = 1073741824: times head_dim = 6 is more than 268435456 rotary ` +
 				`angles`},
-		{small("llama"), dict{"rms_norm_eps": -1}, "", `config.json: rms_norm_eps = -1: must not be negative`},
-		{small("llama"), dict{"rms_norm_eps": "tiny"}, "", `config.json: rms_norm_eps = "tiny": must be a number`},
-		{small("llama"), dict{"tie_word_embeddings": 1}, "",
+		{small("llama"), dict{"rms_norm_eps": -1}, `config.json: rms_norm_eps = -1: must not be negative`},
+		{small("llama"), dict{"rms_norm_eps": "tiny"}, `config.json: rms_norm_eps = "tiny": must be a number`},
+		{small("llama"), dict{"tie_word_embeddings": 1},
 			`config.json: tie_word_embeddings = 1: must be true or false`},
-		{small("llama"), dict{"hidden_act": 3}, "", `config.json: hidden_act = 3: must be a string`},
-		{small("llama"), dict{"architectures": "X"}, "", `config.json: architectures = "X": must be a list of strings`},
-		{small("llama"), dict{"rope_parameters": 7}, "", `config.json: rope_parameters = 7: must be an object`},
-		{small("llama"), dict{"bos_token_id": []int{1, 2}}, "",
+		{small("llama"), dict{"hidden_act": 3}, `config.json: hidden_act = 3: must be a string`},
+		{small("llama"), dict{"architectures": "X"}, `config.json: architectures = "X": must be a list of strings`},
+		{small("llama"), dict{"rope_parameters": 7}, `config.json: rope_parameters = 7: must be an object`},
+		{small("llama"), dict{"bos_token_id": []int{1, 2}},
 			`config.json: bos_token_id = [1,2]: must be one token id`},
-		{small("llama"), dict{"eos_token_id": "end"}, "",
+		{small("llama"), dict{"eos_token_id": "end"},
 			`config.json: eos_token_id = "end": must be a token id or a list of them`},
-		{small("llama"), dict{"logit_scale": 2}, "",
+		{small("llama"), dict{"logit_scale": 2},
 			`config.json: logit_scale = 2: is unknown and might change results`},
-		{small("llama"), dict{"logit_scale": long[:78]}, "", `config.json: logit_scale = "` + long[:78] +
+		{small("llama"), dict{"logit_scale": long[:78]}, `config.json: logit_scale = "` + long[:78] +
 			`": is unknown and might change results`},
-		{small("llama"), dict{"logit_scale": long[:79]}, "", `config.json: logit_scale = "` + long[:79] +
+		{small("llama"), dict{"logit_scale": long[:79]}, `config.json: logit_scale = "` + long[:79] +
 			`…: is unknown and might change results`},
-		{small("llama"), dict{"rope_parameters": dict{"rope_type": "linear", "type": "yarn", "factor": 2}}, "",
+		{small("llama"), dict{"rope_parameters": dict{"rope_type": "linear", "type": "yarn", "factor": 2}},
 			`config.json: rope_parameters: rope_type = "linear": differs from type = yarn`},
-		{released, dict{"value_dim": 6}, "", `config.json: value_dim = 6: must be 2 × head_dim = 6`},
-		{released, dict{"context": 1 << 30}, "",
+		{releasedShape, dict{"value_dim": 6}, `config.json: value_dim = 6: must be 2 × head_dim = 6`},
+		{releasedShape, dict{"context": 1 << 30},
 			`config.json: context = 1073741824: times head_dim = 6 is more than 268435456 rotary angles`},
-		{released, dict{"rope": "none"}, "", `config.json: rope = "none": must be "interleaved" or "half"`},
-		{small("llama"), nil, `{"top_p":1.5}`, `generation_config.json: top_p = 1.5: must be from 0 to 1`},
-		{small("llama"), nil, `{"repetition_penalty":0}`,
-			`generation_config.json: repetition_penalty = 0: must be from 1e-06 to 1e+06`},
-		{small("llama"), nil, `{"top_k":-1}`, `generation_config.json: top_k = -1: must not be negative`},
-		{small("llama"), nil, `{"top_k":"x"}`, `generation_config.json: top_k = "x": must be a whole number`},
-		{small("llama"), nil, `{"num_beams":2}`, `generation_config.json: num_beams = 2: is not supported`},
-		{released, nil, `{"num_beams":2}`, `generation_config.json: num_beams = 2: is not supported`},
+		{releasedShape, dict{"rope": "none"}, `config.json: rope = "none": must be "interleaved" or "half"`},
 	} {
-		var generation []byte
-		if c.generation != "" {
-			generation = []byte(c.generation)
+		if _, err := parse(encode(t, with(c.base, c.change)), nil); err == nil || err.Error() != c.want {
+			t.Errorf("%v: %v, want %s", c.change, err, c.want)
 		}
-		if _, err := parse(encode(t, with(c.base, c.change)), generation); err == nil || err.Error() != c.want {
-			t.Errorf("%v %s: %v, want %s", c.change, c.generation, err, c.want)
+	}
+}
+
+// The same for the defaults of generation.
+func TestGenerationInWords(t *testing.T) {
+	for _, c := range []struct {
+		base             dict
+		generation, want string
+	}{
+		{small("llama"), `{"top_p":1.5}`, `generation_config.json: top_p = 1.5: must be from 0 to 1`},
+		{small("llama"), `{"repetition_penalty":0}`,
+			`generation_config.json: repetition_penalty = 0: must be from 1e-06 to 1e+06`},
+		{small("llama"), `{"top_k":-1}`, `generation_config.json: top_k = -1: must not be negative`},
+		{small("llama"), `{"top_k":"x"}`, `generation_config.json: top_k = "x": must be a whole number`},
+		{small("llama"), `{"num_beams":2}`, `generation_config.json: num_beams = 2: is not supported`},
+		{releasedShape, `{"num_beams":2}`, `generation_config.json: num_beams = 2: is not supported`},
+	} {
+		if _, err := parse(encode(t, c.base), []byte(c.generation)); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", c.generation, err, c.want)
 		}
 	}
 }
