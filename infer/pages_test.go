@@ -6,6 +6,46 @@ import (
 	"testing"
 )
 
+// pageLists is the pool by its definition: plain lists of the blank and the kept pages, and the users of each page.
+type pageLists struct {
+	blank, kept []int32
+	uses        map[int32]int
+	holds       map[int32]bool
+}
+
+// take is the page that comes next, and whether it was a kept one; −1 if none is free.
+func (l *pageLists) take() (page int32, kept bool) {
+	page = -1
+	if k := len(l.blank); k > 0 {
+		page, l.blank = l.blank[k-1], l.blank[:k-1]
+	} else if len(l.kept) > 0 {
+		page, l.kept, kept = l.kept[0], l.kept[1:], true
+	}
+	if page >= 0 {
+		l.uses[page] = 1
+	}
+	return page, kept
+}
+
+func (l *pageLists) share(page int32) {
+	l.uses[page]++
+	l.kept = slices.DeleteFunc(l.kept, func(k int32) bool { return k == page })
+}
+
+// give takes pages back, the last first.
+func (l *pageLists) give(list []int32) {
+	for _, page := range slices.Backward(list) {
+		if l.uses[page]--; l.uses[page] > 0 {
+			continue
+		}
+		if l.holds[page] {
+			l.kept = append(l.kept, page)
+		} else {
+			l.blank = append(l.blank, page)
+		}
+	}
+}
+
 // TestPagesByDefinition: random calls on the pool against plain lists: blank pages first, the last given back on top;
 // then the kept page that was not used for longest, which is forgotten; a page is free when its last user gives it
 // back.
@@ -13,63 +53,52 @@ func TestPagesByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(4, 2))
 	const n = 7
 	p := newPages(n, 4)
-	holds, forgotten := map[int32]bool{}, []int32(nil)
-	p.holds = func(page int32) bool { return holds[page] }
-	p.forget = func(page int32) { forgotten = append(forgotten, page); delete(holds, page) }
-	blank, kept, uses := []int32{6, 5, 4, 3, 2, 1, 0}, []int32(nil), map[int32]int{}
+	l := &pageLists{blank: []int32{6, 5, 4, 3, 2, 1, 0}, uses: map[int32]int{}, holds: map[int32]bool{}}
+	var forgotten []int32
+	p.holds = func(page int32) bool { return l.holds[page] }
+	p.forget = func(page int32) { forgotten = append(forgotten, page); delete(l.holds, page) }
 	for range 4000 {
 		switch g.IntN(3) {
 		case 0:
 			page, ok := p.take()
-			want, from := int32(-1), forgotten
-			if k := len(blank); k > 0 {
-				want, blank = blank[k-1], blank[:k-1]
-			} else if len(kept) > 0 {
-				want, kept = kept[0], kept[1:]
-				if len(from) == 0 || from[len(from)-1] != want {
-					t.Fatalf("page %d is handed out and not forgotten", want)
-				}
+			want, kept := l.take()
+			if kept && (len(forgotten) == 0 || forgotten[len(forgotten)-1] != want) {
+				t.Fatalf("page %d is handed out and not forgotten", want)
 			}
 			if ok != (want >= 0) || ok && page != want {
 				t.Fatalf("took %d, %v; want %d", page, ok, want)
 			}
 			if ok {
-				uses[page] = 1
-				holds[page] = g.IntN(2) == 0
+				l.holds[page] = g.IntN(2) == 0
 			}
 		case 1: // share one that holds a prefix
 			for page := range int32(n) {
-				if holds[page] && (uses[page] > 0 || slices.Contains(kept, page)) && g.IntN(2) == 0 {
+				if l.holds[page] && (l.uses[page] > 0 || slices.Contains(l.kept, page)) && g.IntN(2) == 0 {
 					p.share(page)
-					uses[page]++
-					kept = slices.DeleteFunc(kept, func(k int32) bool { return k == page })
+					l.share(page)
 					break
 				}
 			}
 		case 2: // give some back, the last first
 			var list []int32
 			for page := range int32(n) {
-				if uses[page] > 0 && g.IntN(2) == 0 {
+				if l.uses[page] > 0 && g.IntN(2) == 0 {
 					list = append(list, page)
 				}
 			}
 			g.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			p.give(list)
-			for _, page := range slices.Backward(list) {
-				if uses[page]--; uses[page] > 0 {
-					continue
-				}
-				if holds[page] {
-					kept = append(kept, page)
-				} else {
-					blank = append(blank, page)
-				}
-			}
+			l.give(list)
 		}
-		if got, want := p.available(), len(blank)+len(kept); got != want {
+		if got, want := p.available(), len(l.blank)+len(l.kept); got != want {
 			t.Fatalf("%d pages are free, want %d", got, want)
 		}
 	}
+}
+
+// Pages of four positions, as many as a number of positions needs.
+func TestPagesOfPositions(t *testing.T) {
+	p := newPages(7, 4)
 	for positions, want := range map[int]int{0: 0, 1: 1, 4: 1, 5: 2, 8: 2} {
 		if got := p.count(positions); got != want {
 			t.Errorf("%d positions need %d pages, want %d", positions, got, want)
