@@ -34,97 +34,126 @@ func (d *counted) Alloc(n int) *tensor.Buffer { d.live++; return d.Device.Alloc(
 func (d *counted) Free(b *tensor.Buffer)      { d.live--; d.Device.Free(b) }
 
 func (c *comparing) Attention(v layer.View) {
-	t, T := c.t, v.Shape.T
 	c.layers++
-	rows, tiles := v.RowReader(T), v.TileReader()
-	defer rows.Free()
-	defer tiles.Free()
-	near := func(what string, head, seq, row int, got, want []float64) {
-		t.Helper()
-		for s := range want {
-			if !(math.Abs(got[s]-want[s]) <= 1e-6) {
-				t.Fatalf("%s of layer %d, head %d, sequence %d, row %d: %v, want %v", what, v.Layer, head, seq,
-					row, got, want)
-			}
-		}
-	}
+	r := &reading{comparing: c, v: v, rows: v.RowReader(v.Shape.T), tiles: v.TileReader()}
+	defer r.rows.Free()
+	defer r.tiles.Free()
 	for seq := range v.Shape.B {
 		for h := range v.Shape.Heads {
 			maps := make([][][]float64, v.Maps) // map, row
 			for m := range v.Maps {
-				for row := range T {
-					p := append([]float64(nil), rows.Map(h, m, seq, row, false)...)
-					sum := 0.0
-					for s, x := range p {
-						if sum += x; s > row && x != 0 {
-							t.Fatalf("row %d sees position %d", row, s)
-						}
-					}
-					if !(math.Abs(sum-1) <= 1e-5) {
-						t.Fatalf("row %d of map %d sums to %g", row, m, sum)
-					}
-					maps[m] = append(maps[m], p)
-				}
-				seen, each := make([]int, T), make([]atomic.Int32, T)
-				tiles.Map(h, m, seq, false, func(row int,
-					p []float64) {
-					seen[row]++
-					near("tile", h, seq, row, p, maps[m][row][:row+1])
-				})
-				tiles.Each(h, m, seq, false, func(_, row int, p []float64) {
-					each[row].Add(1)
-					near("tile of a worker", h, seq, row, p, maps[m][row][:row+1])
-				})
-				for row := range T {
-					if seen[row] != 1 || each[row].Load() != 1 {
-						t.Fatalf("row %d comes %d times, from workers %d times", row, seen[row], each[row].Load())
-					}
-				}
-				logits := make([][]float64, T)
-				tiles.Map(h, m, seq, true, func(row int, p []float64) { logits[row] = append(logits[row], p...) })
-				for row := range T { // a softmax of the logits is the map
-					near("logits", h, seq, row, logits[row],
-						append([]float64(nil), rows.Map(h, m, seq, row, true)[:row+1]...))
-					if m == 1 && c.edited {
-						continue
-					}
-					sum, soft := 0.0, make([]float64, row+1)
-					for s, x := range logits[row] {
-						soft[s] = math.Exp(x)
-						sum += soft[s]
-					}
-					for s := range soft {
-						soft[s] /= sum
-					}
-					near("softmax", h, seq, row, soft, maps[m][row][:row+1])
-				}
+				maps[m] = r.byRows(h, m, seq)
+				r.byTiles(h, m, seq, maps[m])
+				r.logits(h, m, seq, maps[m])
 			}
-			want := func(row int) []float64 {
-				out := append([]float64(nil), maps[0][row]...)
-				if c.silent[[2]int{v.Layer, h}] {
-					clear(out)
-				} else if v.Maps == 2 {
-					for s, x := range maps[1][row] {
-						out[s] -= rows.Lambda(seq*T+row, h) * x
-					}
-				}
-				return out
-			}
-			for row := range T {
-				near("scores", h, seq, row, rows.Scores(h, seq, row), want(row))
-			}
-			scored := 0
-			tiles.Scores(h, seq, func(row int, p []float64, lam float64) {
-				scored++
-				near("scores of a tile", h, seq, row, p, want(row)[:row+1])
-				if lam != rows.Lambda(seq*T+row, h) || lam != tiles.Lambda(seq*T+row, h) {
-					t.Fatalf("λ of row %d is %g", row, lam)
-				}
-			})
-			if scored != T {
-				t.Errorf("%d of %d rows have scores", scored, T)
+			r.scores(h, seq, maps)
+		}
+	}
+}
+
+// reading is one layer in both readers.
+type reading struct {
+	*comparing
+	v     layer.View
+	rows  *layer.RowReader
+	tiles *layer.TileReader
+}
+
+func (r *reading) near(what string, head, seq, row int, got, want []float64) {
+	r.t.Helper()
+	for s := range want {
+		if !(math.Abs(got[s]-want[s]) <= 1e-6) {
+			r.t.Fatalf("%s of layer %d, head %d, sequence %d, row %d: %v, want %v", what, r.v.Layer, head, seq,
+				row, got, want)
+		}
+	}
+}
+
+// byRows gives the rows of a map; each sums to one and sees nothing behind it.
+func (r *reading) byRows(h, m, seq int) (rows [][]float64) {
+	for row := range r.v.Shape.T {
+		p := append([]float64(nil), r.rows.Map(h, m, seq, row, false)...)
+		sum := 0.0
+		for s, x := range p {
+			if sum += x; s > row && x != 0 {
+				r.t.Fatalf("row %d sees position %d", row, s)
 			}
 		}
+		if !(math.Abs(sum-1) <= 1e-5) {
+			r.t.Fatalf("row %d of map %d sums to %g", row, m, sum)
+		}
+		rows = append(rows, p)
+	}
+	return rows
+}
+
+// byTiles wants the same rows from tiles, each once, also from workers.
+func (r *reading) byTiles(h, m, seq int, rows [][]float64) {
+	seen, each := make([]int, len(rows)), make([]atomic.Int32, len(rows))
+	r.tiles.Map(h, m, seq, false, func(row int, p []float64) {
+		seen[row]++
+		r.near("tile", h, seq, row, p, rows[row][:row+1])
+	})
+	r.tiles.Each(h, m, seq, false, func(_, row int, p []float64) {
+		each[row].Add(1)
+		r.near("tile of a worker", h, seq, row, p, rows[row][:row+1])
+	})
+	for row := range rows {
+		if seen[row] != 1 || each[row].Load() != 1 {
+			r.t.Fatalf("row %d comes %d times, from workers %d times", row, seen[row], each[row].Load())
+		}
+	}
+}
+
+// logits wants the same logits in both readers; their softmax is the map.
+func (r *reading) logits(h, m, seq int, rows [][]float64) {
+	logits := make([][]float64, len(rows))
+	r.tiles.Map(h, m, seq, true, func(row int, p []float64) { logits[row] = append(logits[row], p...) })
+	for row := range rows {
+		r.near("logits", h, seq, row, logits[row],
+			append([]float64(nil), r.rows.Map(h, m, seq, row, true)[:row+1]...))
+		if m == 1 && r.edited {
+			continue
+		}
+		sum, soft := 0.0, make([]float64, row+1)
+		for s, x := range logits[row] {
+			soft[s] = math.Exp(x)
+			sum += soft[s]
+		}
+		for s := range soft {
+			soft[s] /= sum
+		}
+		r.near("softmax", h, seq, row, soft, rows[row][:row+1])
+	}
+}
+
+// scores wants A1 − λ·A2 in both readers, or zeros of a knocked-out head, and one λ.
+func (r *reading) scores(h, seq int, maps [][][]float64) {
+	T := r.v.Shape.T
+	want := func(row int) []float64 {
+		out := append([]float64(nil), maps[0][row]...)
+		if r.silent[[2]int{r.v.Layer, h}] {
+			clear(out)
+		} else if r.v.Maps == 2 {
+			for s, x := range maps[1][row] {
+				out[s] -= r.rows.Lambda(seq*T+row, h) * x
+			}
+		}
+		return out
+	}
+	for row := range T {
+		r.near("scores", h, seq, row, r.rows.Scores(h, seq, row), want(row))
+	}
+	scored := 0
+	r.tiles.Scores(h, seq, func(row int, p []float64, lam float64) {
+		scored++
+		r.near("scores of a tile", h, seq, row, p, want(row)[:row+1])
+		if lam != r.rows.Lambda(seq*T+row, h) || lam != r.tiles.Lambda(seq*T+row, h) {
+			r.t.Fatalf("λ of row %d is %g", row, lam)
+		}
+	})
+	if scored != T {
+		r.t.Errorf("%d of %d rows have scores", scored, T)
 	}
 }
 

@@ -79,6 +79,24 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// oneOfEachKind is a set with a parameter of every kind that memory distinguishes.
+func oneOfEachKind(t *testing.T) *ParamSet {
+	t.Helper()
+	ps := NewParamSet()
+	ps.Under("a", func() {
+		ps.Add(Param{Name: "m", Kind: Matrix, Rows: 3, Cols: 5, Std: 1})
+		ps.Under("b", func() { ps.Add(Param{Name: "e", Kind: Embedding, Rows: 4, Cols: 5, Std: 0.5}) })
+	})
+	ps.Add(Param{Name: "g", Kind: Gain, Rows: 1, Cols: 5, Const: 1})
+	ps.Add(Param{Name: "l", Kind: LambdaKind, Rows: 1, Cols: 3, Std: 0.1})
+	ps.Add(Param{Name: "k", Kind: LambdaMatrix, Rows: 2, Cols: 3, Std: 0.1})
+	if ps.Count() != 15+20+5+3+6 || ps.Lookup("a.b.e") == nil || ps.Lookup("a.m") == nil ||
+		ps.Lookup("g") == nil || ps.Lookup("e") != nil {
+		t.Fatalf("%d scalars", ps.Count())
+	}
+	return ps
+}
+
 // Which parameters decay, which have masters, and what each device keeps of a value: with masters all of it.
 func TestParamMemory(t *testing.T) {
 	for _, d := range []*counting{{Device: ref.New()},
@@ -86,69 +104,76 @@ func TestParamMemory(t *testing.T) {
 		{Device: ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})}} {
 		for _, m := range []Memory{{}, {Train: true}, {Train: true, Master: true},
 			{Train: true, DecayEmbeddings: true, Multiple: 384}} {
-			ps := NewParamSet()
-			ps.Under("a", func() {
-				ps.Add(Param{Name: "m", Kind: Matrix, Rows: 3, Cols: 5, Std: 1})
-				ps.Under("b", func() { ps.Add(Param{Name: "e", Kind: Embedding, Rows: 4, Cols: 5, Std: 0.5}) })
-			})
-			ps.Add(Param{Name: "g", Kind: Gain, Rows: 1, Cols: 5, Const: 1})
-			ps.Add(Param{Name: "l", Kind: LambdaKind, Rows: 1, Cols: 3, Std: 0.1})
-			ps.Add(Param{Name: "k", Kind: LambdaMatrix, Rows: 2, Cols: 3, Std: 0.1})
-			if ps.Count() != 15+20+5+3+6 || ps.Lookup("a.b.e") == nil || ps.Lookup("a.m") == nil ||
-				ps.Lookup("g") == nil || ps.Lookup("e") != nil {
-				t.Fatalf("%d scalars", ps.Count())
-			}
+			ps := oneOfEachKind(t)
 			ps.Alloc(d, m)
 			for _, g := range ps.Groups {
-				room := 0
-				for _, p := range g.Params {
-					room += p.Room()
-				}
-				if n := max(m.Multiple, 1); g.W.Cols%n != 0 || g.W.Cols < room || g.W.Cols-room >= n {
-					t.Errorf("a group of %d for %d, want the least multiple of %d", g.W.Cols, room, n)
-				}
-				if half := g.W.Type == tensor.BF16 && d.Types().Stat == tensor.F32; g.Master.Ok() &&
-					(g.Master.Type == tensor.I16) != half {
-					t.Errorf("masters of %s are %s", g.W.Type, g.Master.Type)
-				}
+				groupMemory(t, d, m, g)
 				for _, p := range g.Params {
 					if want := p.Name == "a.m" || p.Name == "a.b.e" && m.DecayEmbeddings; g.Decay != want {
 						t.Errorf("%s decays: %v", p.Name, g.Decay)
 					}
-					if p.G.Ok() != m.Train || m.Train && p.G.Type != d.Types().Stat {
-						t.Errorf("%+v: gradient of %s", m, p.Name)
-					}
-					if want := m.Train && p.W.Type != d.Types().Stat || m.Train && m.Master &&
-						p.Kind != LambdaKind; p.Master.Ok() != want {
-						t.Errorf("%+v: %s has a master: %v", m, p.Name, !want)
-					}
-					x, y := make([]float32, p.Rows*p.Cols), make([]float32, p.Rows*p.Cols)
-					for i := range x {
-						x[i] = 1 + float32(i+1)/4096 // more bits than bf16 has
-					}
-					ps.Set(d, p, x)
-					p.Read(d, y)
-					exact := p.Master.Ok() || p.W.Type != tensor.BF16
-					if slices.Equal(x, y) != exact {
-						t.Errorf("%+v: %s is read exactly: %v", m, p.Name, !exact)
-					}
+					valueMemory(t, d, m, ps, p)
 				}
 			}
 			if m.Train && m.Master {
-				ps.Round(d)
-				for _, p := range ps.List {
-					w, y := make([]float32, p.Rows*p.Cols), make([]float32, p.Rows*p.Cols)
-					device.ReadFloats(d, w, p.W)
-					p.Read(d, y)
-					rounded := math.Float32bits(w[0])<<16 == 0
-					if rounded != (p.Kind != LambdaKind) || y[0] != 1+1./4096 {
-						t.Errorf("%s is rounded: %v, its master %g", p.Name, rounded, y[0])
-					}
-				}
+				roundedMemory(t, d, ps)
 			}
 			if ps.Free(d); len(ps.Groups) != 0 || d.live != 0 {
 				t.Errorf("%+v: %d allocations are left", m, d.live)
 			}
+		}
+	}
+}
+
+// groupMemory wants a group's room to be the least that is allowed, and its masters in halves where they can be.
+func groupMemory(t *testing.T, d device.Device, m Memory, g *Group) {
+	t.Helper()
+	room := 0
+	for _, p := range g.Params {
+		room += p.Room()
+	}
+	if n := max(m.Multiple, 1); g.W.Cols%n != 0 || g.W.Cols < room || g.W.Cols-room >= n {
+		t.Errorf("a group of %d for %d, want the least multiple of %d", g.W.Cols, room, n)
+	}
+	if half := g.W.Type == tensor.BF16 && d.Types().Stat == tensor.F32; g.Master.Ok() &&
+		(g.Master.Type == tensor.I16) != half {
+		t.Errorf("masters of %s are %s", g.W.Type, g.Master.Type)
+	}
+}
+
+// valueMemory wants a gradient and a master where they belong, and a value read as it was set where there is room.
+func valueMemory(t *testing.T, d device.Device, m Memory, ps *ParamSet, p *Param) {
+	t.Helper()
+	if p.G.Ok() != m.Train || m.Train && p.G.Type != d.Types().Stat {
+		t.Errorf("%+v: gradient of %s", m, p.Name)
+	}
+	if want := m.Train && p.W.Type != d.Types().Stat || m.Train && m.Master &&
+		p.Kind != LambdaKind; p.Master.Ok() != want {
+		t.Errorf("%+v: %s has a master: %v", m, p.Name, !want)
+	}
+	x, y := make([]float32, p.Rows*p.Cols), make([]float32, p.Rows*p.Cols)
+	for i := range x {
+		x[i] = 1 + float32(i+1)/4096 // more bits than bf16 has
+	}
+	ps.Set(d, p, x)
+	p.Read(d, y)
+	exact := p.Master.Ok() || p.W.Type != tensor.BF16
+	if slices.Equal(x, y) != exact {
+		t.Errorf("%+v: %s is read exactly: %v", m, p.Name, !exact)
+	}
+}
+
+// roundedMemory wants weights rounded to bf16, those of λ excepted, and masters as they were.
+func roundedMemory(t *testing.T, d device.Device, ps *ParamSet) {
+	t.Helper()
+	ps.Round(d)
+	for _, p := range ps.List {
+		w, y := make([]float32, p.Rows*p.Cols), make([]float32, p.Rows*p.Cols)
+		device.ReadFloats(d, w, p.W)
+		p.Read(d, y)
+		rounded := math.Float32bits(w[0])<<16 == 0
+		if rounded != (p.Kind != LambdaKind) || y[0] != 1+1./4096 {
+			t.Errorf("%s is rounded: %v, its master %g", p.Name, rounded, y[0])
 		}
 	}
 }

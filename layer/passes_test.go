@@ -161,33 +161,66 @@ func TestCachedRowsEqualThePass(t *testing.T) {
 	}
 }
 
-// Two ranks with half of each layer have the losses, the logits of decoding and the gradients of one that has all;
-// recomputation changes none of them.
-func TestHalvesOfEveryLayer(t *testing.T) {
+// passed is what a training pass and decoding of the same tokens leave.
+type passed struct {
+	losses, logits []float32
+	grads          map[string][]float64
+	params         []*layer.Param
+}
+
+func pass(t *testing.T, c model.Config, s *layer.Split, how layer.Recompute) *passed {
 	ids, targets := []int32{3, 1, 4, 1, 5, 9, 2, 6}, []int32{1, 4, 1, 5, 9, 2, 6, -1}
-	type result struct {
-		losses, logits []float32
-		grads          map[string][]float64
+	m := modeltest.New(t, ref.New(), c, layer.Memory{Train: true, Split: s}, 5)
+	m.Recompute(how)
+	r := &passed{losses: make([]float32, 8), grads: map[string][]float64{}, params: m.Params.List}
+	var f model.Feed
+	defer f.Free()
+	if err := m.Put(&f, &model.Batch{B: 2, T: 4, IDs: ids, Targets: targets}, 1); err != nil {
+		t.Fatal(err)
 	}
-	pass := func(c model.Config, s *layer.Split, how layer.Recompute) (*result, []*layer.Param) {
-		m := modeltest.New(t, ref.New(), c, layer.Memory{Train: true, Split: s}, 5)
-		m.Recompute(how)
-		r := &result{losses: make([]float32, 8), grads: map[string][]float64{}}
-		var f model.Feed
-		defer f.Free()
-		if err := m.Put(&f, &model.Batch{B: 2, T: 4, IDs: ids, Targets: targets}, 1); err != nil {
-			t.Fatal(err)
-		}
-		m.Gradient(&f, 0.5, nil)
-		m.Losses(r.losses)
-		for _, p := range m.Params.List {
-			g := make([]float64, p.Rows*p.Cols)
-			device.ReadFloats(m.Device(), g, p.G)
-			r.grads[p.Name] = g
-		}
-		r.logits = decoded(t, m, ids, 3, 1, 4)
-		return r, m.Params.List
+	m.Gradient(&f, 0.5, nil)
+	m.Losses(r.losses)
+	for _, p := range m.Params.List {
+		g := make([]float64, p.Rows*p.Cols)
+		device.ReadFloats(m.Device(), g, p.G)
+		r.grads[p.Name] = g
 	}
+	r.logits = decoded(t, m, ids, 3, 1, 4)
+	return r
+}
+
+// eachToPass calls f for every architecture, with biases and tied embeddings and without.
+func eachToPass(f func(c model.Config)) {
+	for _, a := range layer.Archs() {
+		for _, bias := range []bool{false, true} {
+			c := modeltest.Tiny(a.Name, 20, 16)
+			c.Bias, c.FFN, c.TieEmbed = bias, 24, bias
+			f(c)
+		}
+	}
+}
+
+// Recomputation changes neither losses nor gradients.
+func TestRecomputingEveryLayer(t *testing.T) {
+	eachToPass(func(c model.Config) {
+		want := pass(t, c, nil, layer.RecomputeOff)
+		for _, how := range layer.Recomputes {
+			again := pass(t, c, nil, how)
+			if !slices.Equal(again.losses, want.losses) {
+				t.Errorf("%s, recomputing %s: other losses", c.Arch, how)
+			}
+			for name, g := range want.grads {
+				if !slices.Equal(again.grads[name], g) {
+					t.Errorf("%s, recomputing %s: another gradient of %s", c.Arch, how, name)
+				}
+			}
+		}
+	})
+}
+
+// Two ranks with half of each layer, recomputing attention, have the losses, the logits of decoding and the gradients
+// of one that has all.
+func TestHalvesOfEveryLayer(t *testing.T) {
 	far := func(a, b []float64) (worst float64) {
 		for i := range a {
 			worst = max(worst, math.Abs(a[i]-b[i])/max(1, math.Abs(b[i])))
@@ -200,47 +233,32 @@ func TestHalvesOfEveryLayer(t *testing.T) {
 		}
 		return out
 	}
-	for _, a := range layer.Archs() {
-		for _, bias := range []bool{false, true} {
-			c := modeltest.Tiny(a.Name, 20, 16)
-			c.Bias, c.FFN, c.TieEmbed = bias, 24, bias
-			want, _ := pass(c, nil, layer.RecomputeOff)
-			for _, how := range layer.Recomputes {
-				again, _ := pass(c, nil, how)
-				if !slices.Equal(again.losses, want.losses) {
-					t.Errorf("%s, recomputing %s: other losses", a.Name, how)
+	eachToPass(func(c model.Config) {
+		want := pass(t, c, nil, layer.RecomputeOff)
+		var mu sync.Mutex
+		err := disttest.NewWorld(2, disttest.Options{}).Run(func(team dist.Comm) error {
+			got := pass(t, c, layer.NewSplit(team), layer.RecomputeAttention)
+			mu.Lock()
+			defer mu.Unlock()
+			if x := far(wide(got.losses), wide(want.losses)); x > 1e-6 {
+				t.Errorf("%s: losses differ by %g", c.Arch, x)
+			}
+			if x := far(wide(got.logits), wide(want.logits)); x > 1e-5 {
+				t.Errorf("%s: logits differ by %g", c.Arch, x)
+			}
+			for _, p := range got.params {
+				whole := make([]float32, 0)
+				for _, v := range want.grads[p.Name] {
+					whole = append(whole, float32(v))
 				}
-				for name, g := range want.grads {
-					if !slices.Equal(again.grads[name], g) {
-						t.Errorf("%s, recomputing %s: another gradient of %s", a.Name, how, name)
-					}
+				if x := far(got.grads[p.Name], wide(p.Take(whole))); x > 1e-5 {
+					t.Errorf("%s: rank %d's gradient of %s differs by %g", c.Arch, team.Rank(), p.Name, x)
 				}
 			}
-			var mu sync.Mutex
-			err := disttest.NewWorld(2, disttest.Options{}).Run(func(team dist.Comm) error {
-				got, params := pass(c, layer.NewSplit(team), layer.RecomputeAttention)
-				mu.Lock()
-				defer mu.Unlock()
-				if x := far(wide(got.losses), wide(want.losses)); x > 1e-6 {
-					t.Errorf("%s: losses differ by %g", a.Name, x)
-				}
-				if x := far(wide(got.logits), wide(want.logits)); x > 1e-5 {
-					t.Errorf("%s: logits differ by %g", a.Name, x)
-				}
-				for _, p := range params {
-					whole := make([]float32, 0)
-					for _, v := range want.grads[p.Name] {
-						whole = append(whole, float32(v))
-					}
-					if x := far(got.grads[p.Name], wide(p.Take(whole))); x > 1e-5 {
-						t.Errorf("%s: rank %d's gradient of %s differs by %g", a.Name, team.Rank(), p.Name, x)
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(fmt.Errorf("%s: %w", a.Name, err))
-			}
+			return nil
+		})
+		if err != nil {
+			t.Error(fmt.Errorf("%s: %w", c.Arch, err))
 		}
-	}
+	})
 }

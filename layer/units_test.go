@@ -135,22 +135,28 @@ func TestParamParts(t *testing.T) {
 		if p.W.Ld%8 != 0 || p.Room()%128 != 0 || p.Span() > p.Room() {
 			t.Errorf("%s: rows %d apart, room %d for %d", name, p.W.Ld, p.Room(), p.Span())
 		}
-		flat := p.Spread(want)
-		if len(flat) != p.Span() {
-			t.Fatalf("%s: spread to %d, span %d", name, len(flat), p.Span())
-		}
-		for from := range flat { // every run of the flat memory packs to its part of the values
-			for _, to := range []int{from + 1, min(from+7, len(flat)), len(flat)} {
-				lo, hi := p.Packed(from), p.Packed(to)
-				out := make([]float32, hi-lo)
-				if p.Pack(out, flat[from:to], from); !slices.Equal(out, want[lo:hi]) {
-					t.Fatalf("%s: %d to %d packs to %v, want %v", name, from, to, out, want[lo:hi])
-				}
+		packsEveryRun(t, p, want)
+	}
+}
+
+// packsEveryRun wants every run of a parameter's flat memory to pack to its part of the values.
+func packsEveryRun(t *testing.T, p *Param, want []float32) {
+	t.Helper()
+	flat := p.Spread(want)
+	if len(flat) != p.Span() {
+		t.Fatalf("%s: spread to %d, span %d", p.Name, len(flat), p.Span())
+	}
+	for from := range flat {
+		for _, to := range []int{from + 1, min(from+7, len(flat)), len(flat)} {
+			lo, hi := p.Packed(from), p.Packed(to)
+			out := make([]float32, hi-lo)
+			if p.Pack(out, flat[from:to], from); !slices.Equal(out, want[lo:hi]) {
+				t.Fatalf("%s: %d to %d packs to %v, want %v", p.Name, from, to, out, want[lo:hi])
 			}
 		}
-		if p.Packed(0) != 0 || p.Packed(len(flat)) != len(want) {
-			t.Errorf("%s: packed from %d to %d", name, p.Packed(0), p.Packed(len(flat)))
-		}
+	}
+	if p.Packed(0) != 0 || p.Packed(len(flat)) != len(want) {
+		t.Errorf("%s: packed from %d to %d", p.Name, p.Packed(0), p.Packed(len(flat)))
 	}
 }
 
