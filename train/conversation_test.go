@@ -25,85 +25,98 @@ func plainly(dir, text string) string {
 	return regexp.MustCompile(`cpu, (\w+), \w+ \w+`).ReplaceAllString(text, "cpu, $1, KERNELS")
 }
 
+// conversation is a run in one folder, and the lines that it has said since the last look.
+type conversation struct {
+	t     *testing.T
+	dir   string
+	lines *strings.Builder
+	sets  []string // changes of the recipe
+}
+
+// expect compares the lines and the error with those wanted, to the word, and forgets the lines.
+func (c *conversation) expect(what string, err error, wantErr string, want ...string) {
+	c.t.Helper()
+	got := strings.Split(strings.TrimSuffix(plainly(c.dir, c.lines.String()), "\n"), "\n")
+	if c.lines.Len() == 0 {
+		got = nil
+	}
+	if !slices.Equal(got, want) {
+		c.t.Errorf("%s: said\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if said := plainly(c.dir, fmt.Sprint(err)); said != wantErr {
+		c.t.Errorf("%s: %s\nwant %s", what, said, wantErr)
+	}
+	c.lines.Reset()
+}
+
+// until runs until a step has ended, or to the end if there is no such step.
+func (c *conversation) until(step int, opt Options, more ...string) error {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	opt.Report = func(row Row) {
+		if row.Step == step {
+			cancel()
+		}
+	}
+	_, err := Run(ctx, nano(c.t, "diff", append(slices.Clone(c.sets), more...)...), opt)
+	return err
+}
+
 // Everything that a run says over its life, in order and to the word: stopped, continued with changes, without its
 // token set, after damage, elsewhere, forced and finished.
 func TestWhatARunSays(t *testing.T) {
 	dir := t.TempDir()
 	opt, lines := on(t, dir, cpu.FP32)
-	sets := []string{"train.steps=4", "train.save_every=1", "train.keep_last=9", "train.eval_batches=1"}
-	recipeOf := func(more ...string) []string { return append(slices.Clone(sets), more...) }
-	expect := func(what string, err error, wantErr string, want ...string) {
-		t.Helper()
-		got := strings.Split(strings.TrimSuffix(plainly(dir, lines.String()), "\n"), "\n")
-		if lines.Len() == 0 {
-			got = nil
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: said\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-		if said := plainly(dir, fmt.Sprint(err)); said != wantErr {
-			t.Errorf("%s: %s\nwant %s", what, said, wantErr)
-		}
-		lines.Reset()
-	}
-	until := func(step int, opt Options, more ...string) error {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		opt.Report = func(row Row) {
-			if row.Step == step {
-				cancel()
-			}
-		}
-		_, err := Run(ctx, nano(t, "diff", recipeOf(more...)...), opt)
-		return err
-	}
-	expect("stopped", until(2, opt), "step 2 of 4: interrupted; run the same command again to continue")
-	expect("continued", until(3, opt, "train.steps=9", "name=other"),
+	c := &conversation{t, dir, lines,
+		[]string{"train.steps=4", "train.save_every=1", "train.keep_last=9", "train.eval_batches=1"}}
+	c.expect("stopped", c.until(2, opt), "step 2 of 4: interrupted; run the same command again to continue")
+	c.expect("continued", c.until(3, opt, "train.steps=9", "name=other"),
 		"step 3 of 9: interrupted; run the same command again to continue", "changed: name: was nano-diff, is other",
 		"changed: train.steps: was 4, is 9", "resuming from step 2 of 9 (DIR/checkpoints/step-00000002)")
-	sets = recipeOf("train.steps=9", "name=other")
+	c.sets = append(c.sets, "train.steps=9", "name=other")
 	if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
 		t.Fatal(err)
 	}
-	expect("without its set", until(4, opt), "step 4 of 9: interrupted; run the same command again to continue",
+	c.expect("without its set", c.until(4, opt), "step 4 of 9: interrupted; run the same command again to continue",
 		"the token set of this run is not in DIR/data: building it again",
 		"resuming from step 3 of 9 (DIR/checkpoints/step-00000003)")
 	if err := os.Remove(filepath.Join(dir, "checkpoints", "step-00000004", "state.json")); err != nil {
 		t.Fatal(err)
 	}
-	expect("after damage", until(5, opt), "step 5 of 9: interrupted; run the same command again to continue",
+	c.expect("after damage", c.until(5, opt), "step 5 of 9: interrupted; run the same command again to continue",
 		"warning: damaged checkpoint DIR/checkpoints/step-00000004: state.json: the file is missing; looking at "+
 			"the one before",
 		"resuming from step 3 of 9 (DIR/checkpoints/step-00000003)",
 		"a checkpoint after that step is kept as DIR/checkpoints/step-00000004.damaged-ID")
-	expect("changed", until(6, opt, "optim.lr=0.5", "data.held_out=0.25"),
+	c.expect("changed", c.until(6, opt, "optim.lr=0.5", "data.held_out=0.25"),
 		"train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
 			"  data.held_out: was 0.02, is 0.25\n  optim.lr: was 0.003, is 0.5\n"+
 			"use another folder, the old values, or --force")
-	expect("fixed", until(6, opt, "optim.lr=0.5", "train.seed=5"),
+	c.expect("fixed", c.until(6, opt, "optim.lr=0.5", "train.seed=5"),
 		"train: DIR/checkpoints/step-00000005: the run folder holds a different run:\n"+
 			"  train.seed: was 1, is 5 (fixed when the run began)\n  optim.lr: was 0.003, is 0.5\n"+
 			"use the old values, or another folder, with --from to begin with this model's weights")
 	bf16, more := on(t, dir, cpu.BF16)
-	lines, more = more, lines
-	expect("elsewhere", until(6, bf16), "train: DIR/checkpoints/step-00000005: not to the bit from here: the run was "+
-		"computed by cpu, fp32, KERNELS; this is cpu, bf16, KERNELS\nuse the same device and --precision, or "+
-		"--inexact to continue anyway")
+	c.lines = more
+	c.expect("elsewhere", c.until(6, bf16),
+		"train: DIR/checkpoints/step-00000005: not to the bit from here: the run was computed by cpu, "+
+			"fp32, KERNELS; this is cpu, bf16, KERNELS\nuse the same device and --precision, or "+
+			"--inexact to continue anyway")
 	bf16.Inexact = true
-	expect("inexact", until(6, bf16), "step 6 of 9: interrupted; run the same command again to continue",
+	c.expect("inexact", c.until(6, bf16), "step 6 of 9: interrupted; run the same command again to continue",
 		"changed: computed by cpu, fp32, KERNELS, from step 5 by cpu, bf16, KERNELS: not to the bit",
 		"resuming from step 5 of 9 (DIR/checkpoints/step-00000005)")
-	lines = more
+	c.lines = lines
 	opt.Inexact, opt.Force = true, true
-	expect("forced", until(7, opt, "train.seq_len=8"),
+	c.expect("forced", c.until(7, opt, "train.seq_len=8"),
 		"step 7 of 9: interrupted; run the same command again to continue", "changed: train.seq_len: was 16, is 8",
 		"changed: computed by cpu, bf16, KERNELS, from step 6 by cpu, fp32, KERNELS: not to the bit",
 		"the data begins again at its first row: data: position counts rows of 16 tokens, this loader has rows of 8: "+
 			"keep train.seq_len=16",
 		"resuming from step 6 of 9 (DIR/checkpoints/step-00000006)")
-	expect("finished", until(0, opt, "train.seq_len=8"), "<nil>",
+	c.expect("finished", c.until(0, opt, "train.seq_len=8"), "<nil>",
 		"resuming from step 7 of 9 (DIR/checkpoints/step-00000007)")
-	expect("again", until(0, opt, "train.seq_len=8"), "<nil>",
+	c.expect("again", c.until(0, opt, "train.seq_len=8"), "<nil>",
 		"resuming from step 9 of 9 (DIR/checkpoints/step-00000009)")
 }
 

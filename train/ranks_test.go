@@ -217,35 +217,17 @@ func inOrder(t *testing.T, r recipe.Recipe, dir string, n int) []byte {
 	defer feed.Free()
 	for step := range r.Train.Steps {
 		rows.Next(ids, targets, starts)
+		b := model.Batch{B: B, T: T, IDs: ids, Targets: targets}
+		if r.Data.Isolate {
+			b.Starts = starts
+		}
 		count := 0
 		for _, id := range targets {
 			if id >= 0 {
 				count++
 			}
 		}
-		sums := make([][]float32, len(m.Params.Groups))
-		for part := range n {
-			from, to := part*B/n*T, (part+1)*B/n*T
-			b := model.Batch{B: B / n, T: T, IDs: ids[from:to], Targets: targets[from:to]}
-			if r.Data.Isolate {
-				b.Starts = starts[from:to]
-			}
-			if err := m.Put(&feed, &b, B/n); err != nil {
-				t.Fatal(err)
-			}
-			m.Gradient(&feed, 1/float64(count), nil)
-			for i, g := range m.Params.Groups {
-				x := make([]float32, g.G.Cols)
-				device.ReadFloats(d, x, g.G)
-				if sums[i] == nil {
-					sums[i] = x
-					continue
-				}
-				for k := range x {
-					sums[i][k] += x[k]
-				}
-			}
-		}
+		sums := sumOfParts(t, m, &feed, b, n, 1/float64(count))
 		for i, g := range m.Params.Groups {
 			device.WriteFloats(d, g.G, sums[i])
 		}
@@ -257,6 +239,35 @@ func inOrder(t *testing.T, r recipe.Recipe, dir string, n int) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// sumOfParts adds up the gradients of n parts of b, in order, for every group of parameters.
+func sumOfParts(t *testing.T, m *model.Model, feed *model.Feed, b model.Batch, n int, scale float64) [][]float32 {
+	t.Helper()
+	sums := make([][]float32, len(m.Params.Groups))
+	for part := range n {
+		from, to := part*b.B/n*b.T, (part+1)*b.B/n*b.T
+		piece := model.Batch{B: b.B / n, T: b.T, IDs: b.IDs[from:to], Targets: b.Targets[from:to]}
+		if b.Starts != nil {
+			piece.Starts = b.Starts[from:to]
+		}
+		if err := m.Put(feed, &piece, piece.B); err != nil {
+			t.Fatal(err)
+		}
+		m.Gradient(feed, scale, nil)
+		for i, g := range m.Params.Groups {
+			x := make([]float32, g.G.Cols)
+			device.ReadFloats(m.Device(), x, g.G)
+			if sums[i] == nil {
+				sums[i] = x
+				continue
+			}
+			for k := range x {
+				sums[i][k] += x[k]
+			}
+		}
+	}
+	return sums
 }
 
 // One rank that is asked to stop stops all of them after the same step, with everything saved.

@@ -11,25 +11,28 @@ import (
 	"antiphase/internal/vfs"
 )
 
+// tokenizerChanges are changes of a run, and whether its tokenizer must be trained again.
+var tokenizerChanges = map[string]struct {
+	set   string // a change of the recipe; %s is the folder
+	edit  string // new text of the first file
+	again bool
+}{
+	"nothing":          {again: false},
+	"steps":            {set: "train.steps=7"},
+	"seed":             {set: "train.seed=5"},
+	"held out":         {set: "data.held_out=0.3"},
+	"vocabulary":       {set: "tokenizer.vocab=262", again: true},
+	"documents":        {set: "tokenizer.docs=1", again: true},
+	"pattern":          {set: "tokenizer.pattern=gpt2", again: true},
+	"another source":   {set: "data.sources=%s/b.txt", again: true},
+	"one more source":  {set: `data.sources=["%s/a.txt","%s/b.txt"]`, again: true},
+	"an edited source": {edit: "bcbcbc bc bc\n", again: true},
+}
+
 // A run's tokenizer is trained again when any of its inputs changed, each by itself, and used again when none did or
 // only what it does not depend on.
 func TestTokenizerFollowsItsInputs(t *testing.T) {
-	for name, c := range map[string]struct {
-		set   string // a change of the recipe; %s is the folder
-		edit  string // new text of the first file
-		again bool
-	}{
-		"nothing":          {again: false},
-		"steps":            {set: "train.steps=7"},
-		"seed":             {set: "train.seed=5"},
-		"held out":         {set: "data.held_out=0.3"},
-		"vocabulary":       {set: "tokenizer.vocab=262", again: true},
-		"documents":        {set: "tokenizer.docs=1", again: true},
-		"pattern":          {set: "tokenizer.pattern=gpt2", again: true},
-		"another source":   {set: "data.sources=%s/b.txt", again: true},
-		"one more source":  {set: `data.sources=["%s/a.txt","%s/b.txt"]`, again: true},
-		"an edited source": {edit: "bcbcbc bc bc\n", again: true},
-	} {
+	for name, c := range tokenizerChanges {
 		dir := t.TempDir()
 		at := time.Unix(1e9, 0)
 		write := func(file, text string) {

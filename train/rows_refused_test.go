@@ -15,6 +15,52 @@ import (
 	"antiphase/tokenizer"
 )
 
+// rowsCase is a change of a run's folder, and what OpenRows says of it.
+type rowsCase struct {
+	change func(dir string) error
+	set    string
+	split  string
+	kind   error
+	want   string
+}
+
+// rowsCases are runs with one or two things missing, damaged or exchanged; other is a set of another run.
+func rowsCases(other string) map[string]rowsCase {
+	state := filepath.Join("checkpoints", "step-00000001", "state.json")
+	write := func(dir, name, text string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) }
+	remove := func(dir string, names ...string) (err error) {
+		for _, name := range names {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
+		}
+		return err
+	}
+	return map[string]rowsCase{
+		"as it is": {func(string) error { return nil }, "", data.Train, nil, ""},
+		"no checkpoint": {func(dir string) error { return remove(dir, "checkpoints") }, "",
+			data.Train, nil, ""},
+		"no recipe": {func(dir string) error { return remove(dir, "recipe.json") }, "",
+			data.Train, nil, ""},
+		"a damaged checkpoint": {func(dir string) error { return write(dir, state, "{}") }, "",
+			data.Train, nil, ""},
+		"that, and no recipe": {func(dir string) error {
+			return errors.Join(write(dir, state, "{}"), remove(dir, "recipe.json"))
+		}, "", data.Train, checkpoint.ErrDamaged, "state.json"},
+		"neither": {func(dir string) error { return remove(dir, "recipe.json", "checkpoints") }, "",
+			data.Train, fs.ErrNotExist, "recipe.json"},
+		"a damaged recipe": {func(dir string) error {
+			return errors.Join(write(dir, "recipe.json", "{"), remove(dir, "checkpoints"))
+		}, "", data.Train, nil, "recipe.json"},
+		"no set": {func(dir string) error { return remove(dir, "data") }, "", data.Train,
+			fs.ErrNotExist, "is not a token set"},
+		"another set": {func(string) error { return nil }, other, data.Train, nil,
+			"not the token set of this run: its hash is "},
+		"another set, not begun": {func(dir string) error { return remove(dir, "checkpoints") }, other,
+			data.Train, nil, ""},
+		"nothing held out":          {func(string) error { return nil }, "", data.Valid, nil, `split "valid"`},
+		"a split that no set knows": {func(string) error { return nil }, "", "test", nil, `split "test"`},
+	}
+}
+
 // What OpenRows needs: a recipe or a whole checkpoint, the set of the run, and the split.
 func TestOpenRowsRefuses(t *testing.T) {
 	r := nano(t, "diff", "train.steps=1", "train.save_every=0", "data.held_out=0")
@@ -25,47 +71,7 @@ func TestOpenRowsRefuses(t *testing.T) {
 		&Options{}); err != nil {
 		t.Fatal(err)
 	}
-	state := filepath.Join("checkpoints", "step-00000001", "state.json")
-	write := func(dir, name, text string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) }
-	remove := func(dir string, names ...string) (err error) {
-		for _, name := range names {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
-		}
-		return err
-	}
-	for name, c := range map[string]struct {
-		change func(dir string) error
-		set    string
-		split  string
-		kind   error
-		want   string
-	}{
-		"as it is": {func(string) error { return nil }, "", data.Train, nil, ""},
-		"no checkpoint": {func(dir string) error { return remove(dir, "checkpoints") }, "",
-			data.Train, nil, ""},
-		"no recipe": {func(dir string) error { return remove(dir, "recipe.json") }, "",
-			data.Train, nil, ""},
-		"a damaged checkpoint": {func(dir string) error { return write(dir, state, "{}") }, "",
-			data.Train, nil, ""},
-		"that, and no recipe": {func(dir string) error {
-			return errors.Join(write(dir, state, "{}"),
-				remove(dir, "recipe.json"))
-		}, "", data.Train, checkpoint.ErrDamaged, "state.json"},
-		"neither": {func(dir string) error { return remove(dir, "recipe.json", "checkpoints") }, "",
-			data.Train, fs.ErrNotExist, "recipe.json"},
-		"a damaged recipe": {func(dir string) error {
-			return errors.Join(write(dir, "recipe.json", "{"),
-				remove(dir, "checkpoints"))
-		}, "", data.Train, nil, "recipe.json"},
-		"no set": {func(dir string) error { return remove(dir, "data") }, "", data.Train,
-			fs.ErrNotExist, "is not a token set"},
-		"another set": {func(string) error { return nil }, other, data.Train, nil,
-			"not the token set of this run: its hash is "},
-		"another set, not begun": {func(dir string) error { return remove(dir, "checkpoints") }, other,
-			data.Train, nil, ""},
-		"nothing held out":          {func(string) error { return nil }, "", data.Valid, nil, `split "valid"`},
-		"a split that no set knows": {func(string) error { return nil }, "", "test", nil, `split "test"`},
-	} {
+	for name, c := range rowsCases(other) {
 		dir := filepath.Join(t.TempDir(), "run")
 		if err := errors.Join(os.CopyFS(dir, os.DirFS(whole)), c.change(dir)); err != nil {
 			t.Fatal(err)

@@ -16,25 +16,28 @@ import (
 	"antiphase/tokenizer"
 )
 
+// failedSaves are operations of one rank that fail at step 2, and whether the run goes on.
+var failedSaves = map[string]struct {
+	rank     int
+	kind, at string // of the operation that fails at step 2
+	fault    error
+	strict   bool
+	goesOn   bool
+}{
+	"the follower's disk is full":            {1, "create", "optimizer-rank-00001", syscall.ENOSPC, false, true},
+	"the leader's disk is full":              {0, "create", "model-rank-00000", syscall.ENOSPC, false, true},
+	"the follower's disk is full and strict": {1, "create", "optimizer-rank-00001", syscall.ENOSPC, true, false},
+	"the follower fails":                     {1, "create", "model-rank-00001", syscall.EIO, false, false},
+	"the leader fails":                       {0, "create", "state.json", syscall.EIO, false, false},
+	"no draft can be begun":                  {0, "mkdir", "step-00000002.tmp-", syscall.EIO, false, false},
+	"the leader cannot commit":               {0, "create", "MANIFEST.json", syscall.EIO, false, false},
+	"the leader has no room to commit":       {0, "create", "MANIFEST.json", syscall.ENOSPC, false, true},
+}
+
 // A save of several ranks fails for all if one of them fails, wherever that is: nothing of it is left, and what was
 // saved before stays. A full disk is retried at the next save, unless the recipe is strict.
 func TestOneRankCannotSave(t *testing.T) {
-	for name, x := range map[string]struct {
-		rank     int
-		kind, at string // of the operation that fails at step 2
-		fault    error
-		strict   bool
-		goesOn   bool
-	}{
-		"the follower's disk is full":            {1, "create", "optimizer-rank-00001", syscall.ENOSPC, false, true},
-		"the leader's disk is full":              {0, "create", "model-rank-00000", syscall.ENOSPC, false, true},
-		"the follower's disk is full and strict": {1, "create", "optimizer-rank-00001", syscall.ENOSPC, true, false},
-		"the follower fails":                     {1, "create", "model-rank-00001", syscall.EIO, false, false},
-		"the leader fails":                       {0, "create", "state.json", syscall.EIO, false, false},
-		"no draft can be begun":                  {0, "mkdir", "step-00000002.tmp-", syscall.EIO, false, false},
-		"the leader cannot commit":               {0, "create", "MANIFEST.json", syscall.EIO, false, false},
-		"the leader has no room to commit":       {0, "create", "MANIFEST.json", syscall.ENOSPC, false, true},
-	} {
+	for name, x := range failedSaves {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=4", "train.save_every=1",

@@ -11,13 +11,18 @@ import (
 
 	"antiphase/metrics"
 	"antiphase/model"
+	"antiphase/recipe"
 	"antiphase/tokenizer"
 )
+
+// whenCase has the steps of a run, how often it does each thing, a step at which a save is asked for, and one at which
+// it is stopped.
+type whenCase struct{ steps, eval, batches, save, log, probe, asked, stop int }
 
 // TestWhen: which steps evaluate, save, probe and measure gradients by kind, for several settings of each, and what
 // every row says of its step: rate, tokens, running mean of the loss.
 func TestWhen(t *testing.T) {
-	for _, x := range []struct{ steps, eval, batches, save, log, probe, asked, stop int }{
+	for _, x := range []whenCase{
 		{5, 2, 2, 3, 2, 3, 0, 0}, {4, 3, 0, 2, 9, 4, 0, 0}, {5, 0, 2, 0, 2, 0, 3, 0}, {5, 4, 2, 4, 2, 4, 0, 3},
 	} {
 		r := nano(t, "diff", fmt.Sprint("train.steps=", x.steps), fmt.Sprint("train.eval_every=", x.eval),
@@ -59,29 +64,7 @@ func TestWhen(t *testing.T) {
 		if res.Steps != last || len(rows) != last {
 			t.Errorf("%+v: %d steps, %d rows", x, res.Steps, len(rows))
 		}
-		due := func(every, step int) bool { return every > 0 && step%every == 0 }
-		var wantSaved, wantProbed []int
-		ema := rows[0].Loss
-		for i, row := range rows {
-			step := i + 1
-			if due(x.save, step) || step == last || step == x.asked {
-				wantSaved = append(wantSaved, step)
-			}
-			if due(x.probe, step) || step == x.steps {
-				wantProbed = append(wantProbed, step)
-			}
-			if want := x.batches > 0 && (due(x.eval, step) || step == x.steps); math.IsNaN(row.Valid) == want {
-				t.Errorf("%+v: step %d has the held-out loss %g", x, step, row.Valid)
-			}
-			if (len(row.Groups) > 0) != due(x.log, step) {
-				t.Errorf("%+v: step %d has %d norms by kind", x, step, len(row.Groups))
-			}
-			ema = 0.98*ema + 0.02*row.Loss
-			if row.Step != step || row.LR != r.Optim.Rate(i, x.steps) ||
-				row.Tokens != int64(step*r.Train.Batch*r.Train.SeqLen) || !(math.Abs(row.LossEMA-ema) <= 1e-12) {
-				t.Errorf("%+v: row %+v", x, row)
-			}
-		}
+		wantSaved, wantProbed := x.check(t, r, rows, last)
 		if !slices.Equal(saved, wantSaved) || !slices.Equal(probed, wantProbed) {
 			t.Errorf("%+v: saved %v, probed %v; want %v, %v", x, saved, probed, wantSaved, wantProbed)
 		}
@@ -90,4 +73,33 @@ func TestWhen(t *testing.T) {
 			t.Errorf("%+v: %d rows are written, %v", x, len(written), err)
 		}
 	}
+}
+
+// check compares what the rows of the steps up to last say with their definition; it returns the steps that save and
+// probe.
+func (x whenCase) check(t *testing.T, r recipe.Recipe, rows []Row, last int) (saved, probed []int) {
+	t.Helper()
+	due := func(every, step int) bool { return every > 0 && step%every == 0 }
+	ema := rows[0].Loss
+	for i, row := range rows {
+		step := i + 1
+		if due(x.save, step) || step == last || step == x.asked {
+			saved = append(saved, step)
+		}
+		if due(x.probe, step) || step == x.steps {
+			probed = append(probed, step)
+		}
+		if want := x.batches > 0 && (due(x.eval, step) || step == x.steps); math.IsNaN(row.Valid) == want {
+			t.Errorf("%+v: step %d has the held-out loss %g", x, step, row.Valid)
+		}
+		if (len(row.Groups) > 0) != due(x.log, step) {
+			t.Errorf("%+v: step %d has %d norms by kind", x, step, len(row.Groups))
+		}
+		ema = 0.98*ema + 0.02*row.Loss
+		if row.Step != step || row.LR != r.Optim.Rate(i, x.steps) ||
+			row.Tokens != int64(step*r.Train.Batch*r.Train.SeqLen) || !(math.Abs(row.LossEMA-ema) <= 1e-12) {
+			t.Errorf("%+v: row %+v", x, row)
+		}
+	}
+	return saved, probed
 }
