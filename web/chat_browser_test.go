@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"antiphase/internal/browser"
 )
 
 const idle = `document.querySelector("#chat-stop").disabled && document.querySelectorAll(".answer .tok").length > 0`
@@ -37,18 +39,7 @@ func TestChatInBrowser(t *testing.T) {
 	first := answer()
 	p.Wait(`/24 tokens, [\d.]+ tokens\/s/.test(document.querySelector(".speed").textContent)`)
 
-	// What else a token could have been: by pointing, and by walking with the keys.
-	p.Hover(".answer .tok:nth-child(3)", 0.5, 0.5)
-	p.Wait(
-		`!document.querySelector("#tip").hidden && document.querySelectorAll("#tip tr").length >= 5 && /▸/.test(document.querySelector("#tip").textContent)`,
-	)
-	p.Hover("h1", 0.1, 0.5)
-	p.Wait(`document.querySelector("#tip").hidden`)
-	p.Eval(`document.querySelector(".answer .tok").focus()`, nil)
-	p.Key("ArrowRight")
-	p.Wait(
-		`document.activeElement === document.querySelectorAll(".answer .tok")[1] && !document.querySelector("#tip").hidden`,
-	)
+	alternatives(p)
 
 	// Regenerating with one seed gives the same text, with another one another.
 	p.Click("#chat-again")
@@ -63,8 +54,29 @@ func TestChatInBrowser(t *testing.T) {
 		t.Error("another seed said the same")
 	}
 	audit(t, p, "chat")
+	r.stops(t, p)
+	p.Click("#chat-clear")
+	p.Wait(`document.querySelectorAll(".turn").length === 0`)
+}
 
-	// Stop: the answer ends where it is, and so does the work.
+// alternatives looks at what else a token could have been: by pointing, and by walking with the keys.
+func alternatives(p *browser.Page) {
+	p.Hover(".answer .tok:nth-child(3)", 0.5, 0.5)
+	p.Wait(
+		`!document.querySelector("#tip").hidden && document.querySelectorAll("#tip tr").length >= 5 && /▸/.test(document.querySelector("#tip").textContent)`,
+	)
+	p.Hover("h1", 0.1, 0.5)
+	p.Wait(`document.querySelector("#tip").hidden`)
+	p.Eval(`document.querySelector(".answer .tok").focus()`, nil)
+	p.Key("ArrowRight")
+	p.Wait(
+		`document.activeElement === document.querySelectorAll(".answer .tok")[1] && !document.querySelector("#tip").hidden`,
+	)
+}
+
+// stops presses Stop: the answer ends where it is, and so does the work.
+func (r *rig) stops(t *testing.T, p *browser.Page) {
+	t.Helper()
 	p.Eval(setting("max_tokens", "8000"), nil)
 	p.Click("#chat-say")
 	p.Type("again")
@@ -77,8 +89,6 @@ func TestChatInBrowser(t *testing.T) {
 		t.Errorf("stopped after %v tokens", n)
 	}
 	r.rests()
-	p.Click("#chat-clear")
-	p.Wait(`document.querySelectorAll(".turn").length === 0`)
 }
 
 // rests waits until the server has nothing left to do.

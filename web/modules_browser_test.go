@@ -29,7 +29,9 @@ func TestModules(t *testing.T) {
 	p := modules(t)
 	wordsAndLinks(t, p)
 	mapsOfThePage(t, p)
-	drawingAndCalls(t, p)
+	requestsForMaps(t, p)
+	drawing(t, p)
+	calls(t, p)
 }
 
 // says evaluates expressions in m, the exports of a module, and compares what they give as JSON.
@@ -95,8 +97,7 @@ func wordsAndLinks(t *testing.T, p *browser.Page) {
 	}
 }
 
-// Maps by hand: differences at any λ, rows of tokens, tiles, finer replies, shares of a span and what cancels; and what
-// is asked of a server so that its limits hold.
+// Maps by hand: differences at any λ, rows of tokens, tiles, finer replies, shares of a span and what cancels.
 func mapsOfThePage(t *testing.T, p *browser.Page) {
 	t.Helper()
 	f := func(x ...float32) string {
@@ -145,6 +146,11 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 		{`m.share([0], [0, 1])`, `{"share":0,"sum":0,"total":0}`},
 		{`[m.cancels([0.5, -0.25], 0.5), m.cancels([1, -1], 0), m.cancels([1], -1)]`, `[0.5,0,0.5]`},
 	})
+}
+
+// What is asked of a server so that its limits hold, and what a saved file answers.
+func requestsForMaps(t *testing.T, p *browser.Page) {
+	t.Helper()
 	const meta = `{ n_layer: 2, n_head: 3, n_maps: 2, attention_cells: %s, attention_entries: %s }`
 	plan := func(cells, entries string, T int) string {
 		return fmt.Sprintf(`m.plan(`+meta+`, %d, 1)`, cells, entries, T)
@@ -165,8 +171,8 @@ func mapsOfThePage(t *testing.T, p *browser.Page) {
 	})
 }
 
-// Colours of one scale, curves with their ticks and crosshair, lines of layers, and what is sent and read.
-func drawingAndCalls(t *testing.T, p *browser.Page) {
+// Colours of one scale, curves with their ticks and crosshair, and lines of layers.
+func drawing(t *testing.T, p *browser.Page) {
 	t.Helper()
 	says(t, p, "colour.js", [][2]string{
 		{`(m.setScale("light", "linear"), [0, 1, -1, 2, -0.75].map(m.colour))`,
@@ -199,6 +205,11 @@ func drawingAndCalls(t *testing.T, p *browser.Page) {
 	says(t, p, "runs.js", [][2]string{{
 		`m.Runs.prototype.layers("r", { n: 1, rows: [{ step: 1, lambda: [0.1, 0.2] }, { step: 2 }, { step: 3, lambda: [0.3, 0.4] }] })`,
 		`[{"name":"r 1","n":1,"dash":true,"points":[[1,0.1],[3,0.3]]},{"name":"r 2","n":2,"dash":true,"points":[[1,0.2],[3,0.4]]}]`}})
+}
+
+// What is sent to a server and read from it.
+func calls(t *testing.T, p *browser.Page) {
+	t.Helper()
 	const turns = `[{ text: "A", answers: [{ model: "x", text: "1" }, { model: "y", text: "2" }] }, { text: "B", answers: [{ model: "y", text: "3" }] }, { text: "C", answers: [] }]`
 	request := func(model, chat string) string {
 		return fmt.Sprintf(
