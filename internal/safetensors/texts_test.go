@@ -74,23 +74,25 @@ func TestSlicedAndWholeTensors(t *testing.T) {
 	}
 }
 
-// What is said of slices that cannot be joined: the file, the tensor, and the numbers.
+// elementsOf is the slice [from, to) of a tensor w of 2 × 3.
+func elementsOf(from, to int) Slice {
+	return Slice{Of: "w", Shape: []int{2, 3}, Rows: [][2]int{{0, 2}}, Cols: [][2]int{{0, 3}}, From: from, To: to}
+}
+
+// What is said of a slice that does not fit its tensor: the file, the tensor, and the numbers.
 func TestSlicedTexts(t *testing.T) {
-	all := func(from, to int) Slice {
-		return Slice{Of: "w", Shape: []int{2, 3}, Rows: [][2]int{{0, 2}}, Cols: [][2]int{{0, 3}}, From: from, To: to}
-	}
 	for name, c := range map[string]struct {
 		slices map[string]Slice
 		values int
 		want   string
 	}{
-		"a gap": {map[string]Slice{"x": all(1, 4)}, 3,
+		"a gap": {map[string]Slice{"x": elementsOf(1, 4)}, 3,
 			`safetensors DIR/*: tensor "w" has 3 elements in 1 slices, want 6`},
-		"a length": {map[string]Slice{"x": all(1, 4)}, 2,
+		"a length": {map[string]Slice{"x": elementsOf(1, 4)}, 2,
 			`safetensors DIR/f: tensor "x": elements [1, 4) of [2 3] are not its [2]`},
-		"an end": {map[string]Slice{"x": all(4, 7)}, 3,
+		"an end": {map[string]Slice{"x": elementsOf(4, 7)}, 3,
 			`safetensors DIR/f: tensor "x": rows [[0 2]], columns [[0 3]] and end 7 are not within [2 3]`},
-		"no direction": {map[string]Slice{"x": all(4, 3)}, 0,
+		"no direction": {map[string]Slice{"x": elementsOf(4, 3)}, 0,
 			`safetensors DIR/f: tensor "x": elements [4, 3) of [2 3] are not its [0]`},
 	} {
 		dir := t.TempDir()
@@ -104,6 +106,10 @@ func TestSlicedTexts(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
+}
+
+// What is said of files whose slices cannot be joined.
+func TestTextsOfSlicedFiles(t *testing.T) {
 	dir := t.TempDir()
 	again := stored(t, dir, "again", nil, FromFloat32s("w", F32, []int{2, 3}, make([]float32, 6)))
 	other := stored(t, dir, "other", nil, FromFloat32s("w", F32, []int{3, 2}, make([]float32, 6)))
@@ -124,12 +130,15 @@ func TestSlicedTexts(t *testing.T) {
 			t.Errorf("%v\nwant %s", err, c.want)
 		}
 	}
-	twice := map[string]Slice{"x": all(0, 3), "y": all(2, 5)}
-	meta, err := SliceMeta(twice)
+}
+
+// An element that two slices hold is named when the tensor is read.
+func TestTextOfSharedElement(t *testing.T) {
+	meta, err := SliceMeta(map[string]Slice{"x": elementsOf(0, 3), "y": elementsOf(2, 5)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := stored(t, dir, "twice", meta, FromFloat32s("x", F32, []int{3}, make([]float32, 3)),
+	path := stored(t, t.TempDir(), "twice", meta, FromFloat32s("x", F32, []int{3}, make([]float32, 3)),
 		FromFloat32s("y", F32, []int{3}, make([]float32, 3)))
 	f, err := OpenSliced(vfs.OS{}, []string{path})
 	if err != nil {
