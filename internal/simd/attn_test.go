@@ -49,6 +49,25 @@ func values(x []uint16) []float32 {
 	return out
 }
 
+// addTile adds the terms of one key tile to the sums of every row's softmax and to its products with v, by definition.
+func addTile(x *AttnRows, q []float32, k [2][]float32, v []float32, sums, accs []float64) {
+	rows, cols, d, dv := x.Rows, x.Cols, x.D, x.DV
+	for i := range sums {
+		for c := range cols {
+			in := i % rows
+			masked := x.Live[in/32]&Masked != 0 && (c < int(x.Lo[in]) || c >= int(x.Hi[in]))
+			if masked || c >= 32*int(x.Live[in/32]&^Masked) {
+				continue
+			}
+			e := math.Exp2(0.3 * dot64(q[i*d:(i+1)*d], k[i/rows][c*d:]))
+			sums[i] += e
+			for j := range dv {
+				accs[i*dv+j] += e * float64(v[j*cols+c])
+			}
+		}
+	}
+}
+
 // Three key tiles, the middle one masked, against the softmax of all of them at once.
 func TestAttnForward(t *testing.T) {
 	each(t, func(t *testing.T) {
@@ -80,20 +99,7 @@ func TestAttnForward(t *testing.T) {
 					x.Live[rows/32-1] |= Masked
 					x.Live[0] = 1 // its other columns do not count
 				}
-				for i := range n {
-					for c := range cols {
-						in := i % rows
-						masked := x.Live[in/32]&Masked != 0 && (c < int(x.Lo[in]) || c >= int(x.Hi[in]))
-						if masked || c >= 32*int(x.Live[in/32]&^Masked) {
-							continue
-						}
-						e := math.Exp2(0.3 * dot64(q[i*d:(i+1)*d], k[i/rows][c*d:]))
-						sums[i] += e
-						for j := range dv {
-							accs[i*dv+j] += e * float64(v[j*cols+c])
-						}
-					}
-				}
+				addTile(&x, q, k, v, sums, accs)
 				tile.Forward(&x, &s)
 				x.First = false
 			}
@@ -279,100 +285,6 @@ func TestAttnOut(t *testing.T) {
 				tile.TurnRows(View{H: half, Ld: 2 * ld}, lost, rows+1, rows, cols, scale, far)
 				nearHalf(t, "turned", half, want, rows, cols, ld)
 			}
-		}
-	})
-}
-
-// What goes row by row, in both dtypes, against float64.
-func TestAttnRows(t *testing.T) {
-	each(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(7, 6))
-		var tile AttnTile
-		for _, sh := range [][2]int{{32, 64}, {33, 128}, {16, 32}, {5, 40}} {
-			for _, half := range []bool{false, true} {
-				rows, cols := sh[0], sh[1]
-				ld := cols + 3
-				view := func() (View, []float32) {
-					x := random(r, rows*ld, 1)
-					roundBF16Generic(x, x)
-					if !half {
-						return View{X: x, Ld: ld}, x
-					}
-					h := make([]uint16, len(x))
-					NarrowBF16(h, x)
-					return View{H: h, Ld: ld}, x
-				}
-				vx, x := view()
-				vy, y := view()
-				got, want := make([]float32, rows), make([]float32, rows)
-				for i := range want {
-					want[i] = float32(dot64(x[i*ld:][:cols], y[i*ld:]))
-				}
-				tile.Dots(got, vx, vy, rows, cols)
-				near(t, "dots", got, want, 1e-5)
-				z, rstds := random(r, rows*ld, 1), make([]float32, 2*rows)
-				wantZ, wantRstd, gain := slices.Clone(z), make([]float32, 2*rows), random(r, cols, 1)
-				for i := range rows {
-					row := z[i*ld:][:cols]
-					wantRstd[2*i] = float32(1 / math.Sqrt(dot64(row, row)/float64(cols)+0.01))
-					for c := range row {
-						wantZ[i*ld+c] *= 0.8 * gain[c] * wantRstd[2*i]
-					}
-				}
-				tile.NormRows(z, ld, rows, cols, gain, rstds, 2, 0.01, 0.8)
-				near(t, "rstd", rstds, wantRstd, 1e-5)
-				near(t, "normed", z, wantZ, 1e-5)
-				vdo, do := view()
-				do = slices.Clone(do)
-				vo2, o2 := view()
-				n := NormBack{Rows: rows, Cols: cols, DO: vdo, DOut: vx, Raw: vy, Out2: vo2,
-					Delta: [2][]float32{make([]float32, rows), make([]float32, rows)}, Weight: random(r, cols, 1),
-					Rstd: random(r, 2*rows, 1), LdRstd: 2, Scale: 0.7, DNorm: make([]float32, cols)}
-				dnorm := make([]float32, cols)
-				for i := range rows {
-					rstd, mean := float64(n.Rstd[2*i]), 0.0
-					for c := range cols {
-						mean += float64(x[i*ld+c]) * float64(n.Weight[c]) * float64(y[i*ld+c]) * 0.7 *
-							rstd / float64(cols)
-						dnorm[c] += float32(0.7 * rstd * float64(x[i*ld+c]) * float64(y[i*ld+c]))
-					}
-					for c := range cols {
-						do[i*ld+c] = float32(rstd * (0.7*float64(n.Weight[c])*float64(x[i*ld+c]) -
-							float64(y[i*ld+c])*rstd*mean))
-					}
-				}
-				tile.NormBack(&n)
-				near(t, "dnorm", n.DNorm, dnorm, 1e-5)
-				for i := range rows {
-					want := []float32{float32(dot64(do[i*ld:][:cols], y[i*ld:])),
-						float32(dot64(do[i*ld:][:cols], o2[i*ld:]))}
-					near(t, "delta", []float32{n.Delta[0][i], n.Delta[1][i]}, want, 1e-4)
-				}
-				if tol := float32(1e-5); half {
-					near(t, "do", values(vdo.H), do, 0.01)
-				} else {
-					near(t, "do", vdo.X, do, float64(tol))
-				}
-			}
-		}
-	})
-}
-
-// Logarithms of sums, and what they divide by, in any number.
-func TestLogSums(t *testing.T) {
-	each(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(3, 4))
-		for _, n := range []int{0, 1, 15, 16, 17, 40} {
-			top, sum := random(r, n+1, 5), make([]float32, n+1)
-			want, over := make([]float32, n+1), make([]float32, n+1)
-			for i := range sum {
-				sum[i] = float32(math.Exp(6 * r.NormFloat64()))
-				want[i], over[i] = top[i]+float32(math.Log(float64(sum[i]))), 1/sum[i]
-			}
-			want[n], over[n] = top[n], sum[n]
-			LogSums(top[:n], sum)
-			near(t, "log sums", top, want, 3e-7)
-			near(t, "over sums", sum, over, 1e-7)
 		}
 	})
 }
