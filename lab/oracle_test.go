@@ -99,51 +99,12 @@ func close32(got Floats, want []float64) bool {
 // handMap is map k of a head of the first layer, its lower triangle row by row.
 func handMap(m *model.Model, ids []int32, head, k int) (out []float64) {
 	c := m.Config
-	weights := func(name string) []float32 {
-		for _, p := range m.Params.List {
-			if strings.HasSuffix(p.Name, name) {
-				x := make([]float32, p.Rows*p.Cols)
-				device.ReadFloats(m.Device(), x, p.W)
-				return x
-			}
-		}
-		panic("no parameter " + name)
-	}
-	table, gain, qkv := weights("embed.weight"), weights("0.norm1.weight"), weights("0.attn.qkv.weight")
 	arch, _ := layer.LookupArch(c.Arch)
 	group := head / (c.Heads / c.KVHeads)
 	l := layer.AttnConfig{Arch: arch, Heads: c.Heads, Groups: c.KVHeads}
 	qAt, kAt := l.QueryHead(head, k)*c.HeadDim,
 		arch.QueryHeads(c.Heads, c.KVHeads)*c.HeadDim+(group*arch.Keys+min(k, arch.Keys-1))*c.HeadDim
-	project := func(t, at int) []float64 { // row at…at+D of the projection of token t, rotated to its position
-		x, ss := table[int(ids[t])*c.Dim:][:c.Dim], 0.0
-		for _, v := range x {
-			ss += float64(v) * float64(v)
-		}
-		y := make([]float64, c.HeadDim)
-		for j := range y {
-			for i, v := range x {
-				y[j] += float64(
-					v,
-				) / math.Sqrt(
-					ss/float64(c.Dim)+c.NormEps,
-				) * float64(
-					gain[i],
-				) * float64(
-					qkv[(at+j)*c.Dim+i],
-				)
-			}
-		}
-		for j := range c.HeadDim / 2 {
-			sin, cos := math.Sincos(float64(t) * math.Pow(c.RopeTheta, -2*float64(j)/float64(c.HeadDim)))
-			a, b := &y[j], &y[j+c.HeadDim/2]
-			if c.RopeInterleaved {
-				a, b = &y[2*j], &y[2*j+1]
-			}
-			*a, *b = *a*cos-*b*sin, *a*sin+*b*cos
-		}
-		return y
-	}
+	project := firstProjection(m, ids)
 	for i := range ids {
 		q, row, sum := project(i, qAt), make([]float64, i+1), 0.0
 		for j := range row {
@@ -158,4 +119,45 @@ func handMap(m *model.Model, ids []int32, head, k int) (out []float64) {
 		}
 	}
 	return out
+}
+
+// firstProjection computes rows at…at+D of the first layer's projection of token t, rotated to its position.
+func firstProjection(m *model.Model, ids []int32) func(t, at int) []float64 {
+	c := m.Config
+	table := weightsOf(m, "embed.weight")
+	gain, qkv := weightsOf(m, "0.norm1.weight"), weightsOf(m, "0.attn.qkv.weight")
+	return func(t, at int) []float64 {
+		x, ss := table[int(ids[t])*c.Dim:][:c.Dim], 0.0
+		for _, v := range x {
+			ss += float64(v) * float64(v)
+		}
+		y := make([]float64, c.HeadDim)
+		for j := range y {
+			for i, v := range x {
+				normed := float64(v) / math.Sqrt(ss/float64(c.Dim)+c.NormEps) * float64(gain[i])
+				y[j] += normed * float64(qkv[(at+j)*c.Dim+i])
+			}
+		}
+		for j := range c.HeadDim / 2 {
+			sin, cos := math.Sincos(float64(t) * math.Pow(c.RopeTheta, -2*float64(j)/float64(c.HeadDim)))
+			a, b := &y[j], &y[j+c.HeadDim/2]
+			if c.RopeInterleaved {
+				a, b = &y[2*j], &y[2*j+1]
+			}
+			*a, *b = *a*cos-*b*sin, *a*sin+*b*cos
+		}
+		return y
+	}
+}
+
+// weightsOf are the values of the first parameter whose name ends in suffix.
+func weightsOf(m *model.Model, suffix string) []float32 {
+	for _, p := range m.Params.List {
+		if strings.HasSuffix(p.Name, suffix) {
+			x := make([]float32, p.Rows*p.Cols)
+			device.ReadFloats(m.Device(), x, p.W)
+			return x
+		}
+	}
+	panic("no parameter " + suffix)
 }
