@@ -88,11 +88,17 @@ func BenchmarkOverlap(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var exposed, left []float64      // of every step
-	for i := 2; i < len(ends); i++ { // the first steps allocate; the slower rank's end counts
-		last := ends[i][0]
-		if ends[i][1].After(last) {
-			last = ends[i][1]
+	reportOverlap(b, ends[2:], summed[2:], sooner[2:], early, late) // the first steps allocate
+}
+
+// reportOverlap reports what the steps waited for: ends are those of each rank's backward pass, summed those of the
+// last sum, sooner those of the last early one; early and late are seconds on the wire.
+func reportOverlap(b *testing.B, ends [][2]time.Time, summed, sooner []time.Time, early, late float64) {
+	var exposed, left []float64 // of every step
+	for i, end := range ends {
+		last := end[0] // the slower rank's
+		if end[1].After(last) {
+			last = end[1]
 		}
 		exposed = append(exposed, summed[i].Sub(last).Seconds())
 		left = append(left, max(0, sooner[i].Sub(last).Seconds()))
