@@ -52,7 +52,16 @@ func TestQuantizeByHand(t *testing.T) {
 	if got.Hash != fmt.Sprintf("%x", sum[:12]) || got.Bytes != int64(len(b)) || got.About != "random" {
 		t.Errorf("hash %s, %d bytes, about %q", got.Hash, got.Bytes, got.About)
 	}
-	// Matrices are bytes with a scale per row; vectors and λ are whole.
+}
+
+// In a packed file matrices are bytes with a scale per row; vectors and λ are whole.
+func TestPackedTensors(t *testing.T) {
+	m := standIn(t, "diff")
+	b := written(t, m)
+	got, err := pair.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, err := safetensors.Parse(b)
 	if err != nil || !pair.IsPacked(f) {
 		t.Fatal(err)
