@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -58,13 +57,21 @@ func listTasks(a *app, all []eval.Task, asJSON bool) error {
 	if asJSON {
 		return a.json(list)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tGROUP\tVERSION\tSHOTS\tMEASURES\t")
+	tasks := [][]string{{"TASK", "GROUP", "VERSION", "SHOTS", "MEASURES", ""}}
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Name, r.Group, r.Version, r.Shots,
-			strings.Join(r.Measures, " "), r.Doc)
+		tasks = append(tasks, []string{r.Name, r.Group, fmt.Sprint(r.Version), fmt.Sprint(r.Shots),
+			strings.Join(r.Measures, " "), r.Doc})
 	}
-	fmt.Fprintln(w, "\nSETTING\tDEFAULT\t\t\t\t")
+	if err := writeListing(a.out, columns(a.out), 2, tasks); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	return writeListing(a.out, columns(a.out), 2, settingRows(all))
+}
+
+// settingRows lists the settings of all tasks; those of a group once.
+func settingRows(all []eval.Task) [][]string {
+	rows := [][]string{{"SETTING", "DEFAULT", ""}}
 	shown := map[string]bool{}
 	for _, t := range all {
 		for _, s := range t.Settings {
@@ -73,10 +80,10 @@ func listTasks(a *app, all []eval.Task, asJSON bool) error {
 				key = t.Group + "." + s.Key
 			}
 			if !shown[key] {
-				fmt.Fprintf(w, "%s\t%v\t\t\t\t%s\n", key, s.Default, s.Doc)
+				rows = append(rows, []string{key, fmt.Sprint(s.Default), s.Doc})
 			}
 			shown[key] = true
 		}
 	}
-	return w.Flush()
+	return rows
 }

@@ -87,10 +87,9 @@ func listKeys(a *app, asJSON bool) error {
 	if asJSON {
 		return a.json(list)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tTINY DIFF\tMEANING")
+	rows := [][]string{{"KEY", "TINY DIFF", "MEANING"}}
 	for _, k := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Path, shorten(k.Default, 32), k.Doc)
+		rows = append(rows, []string{k.Path, shorten(k.Default, 32), k.Doc})
 	}
-	return w.Flush()
+	return writeListing(a.out, columns(a.out), 1, rows)
 }

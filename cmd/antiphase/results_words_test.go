@@ -150,6 +150,7 @@ func TestListingLines(t *testing.T) {
 		!slices.ContainsFunc(lines, func(s string) bool { return strings.HasPrefix(s, "train.steps 2000 ") }) {
 		t.Errorf("%q", lines[:2])
 	}
+	t.Setenv("COLUMNS", "1000")
 	_, out, _ = ran(t, "eval", "ls")
 	tasks, settings, _ := strings.Cut(out, "\nSETTING")
 	if got := fields(tasks); len(got) != 1+len(task.All()) {
