@@ -152,13 +152,14 @@ func TestNewJob(t *testing.T) {
 	}
 }
 
-// A group's value is the mean over its models, with an error and an interval that seeds and items both widen; what only
-// some of its models have is theirs.
-func TestSideOfSeveral(t *testing.T) {
-	const items = 30
+const seedItems = 30 // questions of threeSeeds
+
+// threeSeeds is an evaluation of the group a, whose three models differ by a shift, and of the model b. The last model
+// of the group has a metric of its own.
+func threeSeeds() *Evaluation {
 	of := func(name, group string, shift float64) Judged {
 		r := Result{Question: "q", Task: "t", Kind: "t"}
-		for i := range items {
+		for i := range seedItems {
 			r.Answers = append(r.Answers, Answer{ID: fmt.Sprint(i),
 				Values: map[string]float64{"m": float64(i%5) + shift}})
 		}
@@ -167,6 +168,13 @@ func TestSideOfSeveral(t *testing.T) {
 	}
 	e := &Evaluation{Models: []Judged{of("a1", "a", 0), of("b", "", 10), of("a2", "a", 1), of("a3", "a", 5)}}
 	e.Models[3].Results[0].Add("only", "", Lower, Mean{Value: 7, N: 3})
+	return e
+}
+
+// A group's value is the mean over its models, with an error and an interval that seeds and items both widen; what only
+// some of its models have is theirs.
+func TestSideOfSeveral(t *testing.T) {
+	e := threeSeeds()
 	sides := e.Sides()
 	if len(sides) != 2 || sides[0].Name != "a" || len(sides[0].Models) != 3 || sides[1].Name != "b" {
 		t.Fatalf("%+v", sides)
@@ -177,11 +185,11 @@ func TestSideOfSeveral(t *testing.T) {
 	}
 	// Items add the same to every model, so that nothing is left over: seeds have s²/3 with s² = 7, items s²/30 with s²
 	// = 60/29.
-	seeds, each := 7./3, (60./29)/items
+	seeds, each := 7./3, (60./29)/seedItems
 	if want := math.Sqrt(seeds + each); !near(m.StdErr, want, 1e-9) {
 		t.Errorf("error %g, want %g", m.StdErr, want)
 	}
-	h := math.Sqrt(math.Pow(StudentQuantile(0.975, 2), 2)*seeds + math.Pow(StudentQuantile(0.975, items-1), 2)*each)
+	h := math.Sqrt(math.Pow(StudentQuantile(0.975, 2), 2)*seeds + math.Pow(StudentQuantile(0.975, seedItems-1), 2)*each)
 	if !near(m.High-m.Value, h, 1e-9) || !near(m.Value-m.Low, h, 1e-9) {
 		t.Errorf("interval %g to %g, want ± %g", m.Low, m.High, h)
 	}
@@ -191,22 +199,25 @@ func TestSideOfSeveral(t *testing.T) {
 	if m, ok := sides[1].Metric("q", "m"); !ok || m.Value != 12 {
 		t.Errorf("a single model: %+v", m)
 	}
-	for _, name := range []string{"none"} {
-		if _, ok := sides[0].Metric("q", name); ok {
-			t.Error("a metric that nobody has")
-		}
-		if _, ok := sides[0].Metric("other", "m"); ok {
-			t.Error("a question that nobody was asked")
-		}
+	if _, ok := sides[0].Metric("q", "none"); ok {
+		t.Error("a metric that nobody has")
+	}
+	if _, ok := sides[0].Metric("other", "m"); ok {
+		t.Error("a question that nobody was asked")
 	}
 	qs := e.Questions()
 	if len(qs) != 1 || len(qs[0].Metrics) != 2 || len(e.Models[0].Results[0].Metrics) != 1 || len(e.Of("t")) != 1 ||
 		len(e.Of("x")) != 0 {
 		t.Errorf("%d questions", len(qs))
 	}
+}
+
+// Sides are compared in one order, on what both have; the file of an evaluation holds the comparisons.
+func TestBetweenSides(t *testing.T) {
+	e := threeSeeds()
 	e.compare(1)
 	p, ok := e.Between("q", "m", "a", "b")
-	if !ok || !near(p.Diff, 8, 1e-12) || p.Seeds != [2]int{3, 1} || p.N != items {
+	if !ok || !near(p.Diff, 8, 1e-12) || p.Seeds != [2]int{3, 1} || p.N != seedItems {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	if p.PHolm != p.P || p.P == 0 { // the only one of its family

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,20 +25,31 @@ func changed(n int, change func(j *Job)) Task {
 	return task
 }
 
+// failure is a call and what its error says.
+type failure struct {
+	do   func() error
+	want string
+}
+
+// passOn checks that every call fails as it should.
+func passOn(t *testing.T, all map[string]failure) {
+	t.Helper()
+	for name, c := range all {
+		for range 2 { // the second time too
+			if err := c.do(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", name, err, c.want)
+			}
+		}
+	}
+}
+
 // What goes wrong below is the caller's error, by its own text.
 func TestErrorsPassOn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeText(t, file, "no folder")
 	one := []Target{target("m", "h", &knower{})}
 	run := func(task Task, opt Options) error { _, err := Run(t.Context(), one, []Task{task}, opt); return err }
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	p := newPlan(t, &Task{Name: "x"}, Options{Data: t.TempDir()})
-	writeText(t, filepath.Join(p.Data, "set.jsonl"), `{"Q": "1"}`+"\n")
-	for name, c := range map[string]struct {
-		do   func() error
-		want string
-	}{
+	passOn(t, map[string]failure{
 		"choose": {func() error {
 			_, err := Choose(t.Context(), &failing{}, []Choice{{"a", []string{" b"}}})
 			return err
@@ -72,6 +84,16 @@ func TestErrorsPassOn(t *testing.T) {
 			_, err := ReadEvaluation(strings.NewReader(`{"models": [`))
 			return err
 		}, "eval: evaluation: unexpected EOF"},
+	})
+}
+
+// So is what goes wrong with a data set.
+func TestSetErrorsPassOn(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := newPlan(t, &Task{Name: "x"}, Options{Data: t.TempDir()})
+	writeText(t, filepath.Join(p.Data, "set.jsonl"), `{"Q": "1"}`+"\n")
+	passOn(t, map[string]failure{
 		"a set that is not there": {func() error {
 			_, err := ReadSet[quizRow](t.Context(), p, "none", 0)
 			return err
@@ -80,13 +102,7 @@ func TestErrorsPassOn(t *testing.T) {
 			_, err := ReadSet[quizRow](gone, p, "set", 0)
 			return err
 		}, context.Canceled.Error()},
-	} {
-		for range 2 { // the second time too
-			if err := c.do(); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: %v, want %s", name, err, c.want)
-			}
-		}
-	}
+	})
 }
 
 // Without a folder nothing is written anywhere; a store may be closed twice.
@@ -196,5 +212,22 @@ func TestSettingWords(t *testing.T) {
 	o = Options{Shots: 3, context: 9}
 	if o.Check(&task, 3) != nil || o.Check(&task, 2) == nil || o.context != 9 {
 		t.Errorf("a context of 3: %v, of 2: %v, of the models %d", o.Check(&task, 3), o.Check(&task, 2), o.context)
+	}
+}
+
+// Too few answers, or values that are not numbers, are an error.
+func TestAnswersRefused(t *testing.T) {
+	for want, answers := range map[string][]Answer{"2 questions gave 1 samples": {{}},
+		"v is NaN":  {{}, {Values: map[string]float64{"v": math.NaN()}}},
+		"v is +Inf": {{Values: map[string]float64{"v": math.Inf(1)}}, {}}} {
+		task := Task{Name: "t", Measures: []Measure{{Name: "v"}}, Prepare: func(context.Context, *Plan) (*Job, error) {
+			return &Job{IDs: []string{"0", "1"},
+				Ask: func(context.Context, LM, []int) ([]Answer, error) { return answers, nil }}, nil
+		}}
+		_, err := Run(t.Context(), []Target{target("m", "h", &knower{})}, []Task{task}, Options{})
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.HasPrefix(want, "v ") != errors.Is(err, ErrDiverged) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }

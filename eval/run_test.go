@@ -78,6 +78,25 @@ func storeText(t *testing.T, dir string) string {
 	return string(out)
 }
 
+// cellChanges says how many questions are asked again after a change: whatever can change a number makes another cell,
+// a label does not.
+var cellChanges = map[string]struct {
+	change func(*Options, *Target)
+	asks   int
+}{
+	"seed":        {func(o *Options, _ *Target) { o.Seed = 2 }, 10},
+	"limit":       {func(o *Options, _ *Target) { o.Limit = 9 }, 9},
+	"setting":     {func(o *Options, _ *Target) { o.Set = map[string]string{"counting.scale": "3"} }, 10},
+	"replicate":   {func(o *Options, _ *Target) { o.Replicate = "again" }, 10},
+	"precision":   {func(_ *Options, m *Target) { m.Precision = "int8" }, 10},
+	"device":      {func(_ *Options, m *Target) { m.Device = "cuda" }, 10},
+	"weights":     {func(_ *Options, m *Target) { m.Hash = "other" }, 10},
+	"threads":     {func(_ *Options, m *Target) { m.Threads = 7 }, 0},
+	"machine":     {func(o *Options, _ *Target) { o.Machine = "other" }, 0},
+	"name":        {func(_ *Options, m *Target) { m.Name = "c" }, 0},
+	"log samples": {func(o *Options, _ *Target) { o.LogSamples = true }, 10},
+}
+
 func TestRunResumes(t *testing.T) {
 	var asked []int
 	task := counting(10, &asked)
@@ -117,23 +136,7 @@ func TestRunResumes(t *testing.T) {
 	if ev, err := run(9, "k", nil); err != nil || len(asked) > 0 || ev.Models[0].Results[0].Metrics[0].Value != 0.5 {
 		t.Errorf("a complete cell was asked again: %v, %v", asked, err)
 	}
-	// Whatever can change a number makes another cell; a label does not.
-	for name, c := range map[string]struct {
-		change func(*Options, *Target)
-		asks   int
-	}{
-		"seed":        {func(o *Options, _ *Target) { o.Seed = 2 }, 10},
-		"limit":       {func(o *Options, _ *Target) { o.Limit = 9 }, 9},
-		"setting":     {func(o *Options, _ *Target) { o.Set = map[string]string{"counting.scale": "3"} }, 10},
-		"replicate":   {func(o *Options, _ *Target) { o.Replicate = "again" }, 10},
-		"precision":   {func(_ *Options, m *Target) { m.Precision = "int8" }, 10},
-		"device":      {func(_ *Options, m *Target) { m.Device = "cuda" }, 10},
-		"weights":     {func(_ *Options, m *Target) { m.Hash = "other" }, 10},
-		"threads":     {func(_ *Options, m *Target) { m.Threads = 7 }, 0},
-		"machine":     {func(o *Options, _ *Target) { o.Machine = "other" }, 0},
-		"name":        {func(_ *Options, m *Target) { m.Name = "c" }, 0},
-		"log samples": {func(o *Options, _ *Target) { o.LogSamples = true }, 10},
-	} {
+	for name, c := range cellChanges {
 		if _, err := run(9, "k", c.change); err != nil || len(asked) != c.asks {
 			t.Errorf("%s: asked %v, %v; want %d", name, asked, err, c.asks)
 		}
@@ -144,12 +147,19 @@ func TestRunResumes(t *testing.T) {
 	if !strings.Contains(storeText(t, opt.Output), `"doc":{"w":3}`) {
 		t.Error("no docs in the store")
 	}
-	timed := task
-	timed.Timed = true
-	task = timed
+}
+
+// Answers of a timed task on one number of threads are not those on another.
+func TestTimedCells(t *testing.T) {
+	var asked []int
+	task := counting(10, &asked)
+	task.Timed = true
+	opt := Options{Seed: 1, Shots: -1, Output: t.TempDir()}
 	for _, threads := range []int{1, 2} {
-		if _, err := run(9, "timed", func(_ *Options, m *Target) { m.Threads = threads }); err != nil ||
-			len(asked) != 10 {
+		asked = nil
+		m := target("a/b", "timed", &failing{after: 9})
+		m.Threads = threads
+		if _, err := Run(t.Context(), []Target{m}, []Task{task}, opt); err != nil || len(asked) != 10 {
 			t.Errorf("a timed task on %d threads: asked %v, %v", threads, asked, err)
 		}
 	}

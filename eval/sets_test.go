@@ -135,7 +135,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// Settings of every type: what is read, what is refused, and in which order defaults, groups and tasks decide.
+// Settings of every type: what is read and what is refused.
 func TestEverySetting(t *testing.T) {
 	for _, x := range []struct {
 		def       any
@@ -165,6 +165,10 @@ func TestEverySetting(t *testing.T) {
 			t.Errorf("default %v, want %v", p.Values["k"], x.def)
 		}
 	}
+}
+
+// The order in which defaults, groups and tasks decide, and the bounds of examples and tokens.
+func TestSettingsDecide(t *testing.T) {
 	task := &Task{Name: "t", Group: "g", Shots: 3, Settings: []Setting{{Key: "k", Default: 1}},
 		preset: map[string]string{"k": "2"}}
 	for want, set := range map[int]map[string]string{2: {}, 3: {"g.k": "3"}, 4: {"g.k": "3", "t.k": "4"}} {
