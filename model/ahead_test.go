@@ -57,44 +57,52 @@ func (f *taken) Wait(dst []byte) error {
 
 func (f *taken) Free() { f.d.freed++ }
 
+// twoSlots is a cache of two slots with a page each; grow assigns them another before the step of a position.
+func twoSlots(m *Model) *Cache {
+	k := m.NewCache(8, 3, 2, 4)
+	for s := range 2 {
+		k.Assign(s, 0, int32(s))
+	}
+	return k
+}
+
+func grow(k *Cache, pos int) {
+	if pos%3 == 0 {
+		for s := range 2 {
+			k.Assign(s, pos/3, int32(7-2*(pos/3)+s))
+		}
+	}
+}
+
+// fed are the most likely tokens of steps that the host feeds with those of the step before.
+func fed(t *testing.T, m *Model, ids []int32, steps int) (out [][]int32) {
+	t.Helper()
+	k, best := twoSlots(m), make([]int32, 2)
+	defer k.Free()
+	for pos := range int32(steps) {
+		grow(k, int(pos))
+		if err := k.Run(Rows{IDs: ids, Slots: []int32{0, 1}, Pos: []int32{pos, pos},
+			Want: []int32{0, 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.ReadBest(best); err != nil {
+			t.Fatal(err)
+		}
+		ids = slices.Clone(best)
+		out = append(out, ids)
+	}
+	return out
+}
+
 // Steps that follow without the host having seen a token write what steps fed by the host write, for every
 // architecture, on pages that are assigned while steps are in flight. Fetches arrive in the order of their steps.
 func TestFollowEqualsSteps(t *testing.T) {
 	for name, c := range configs(t) {
 		d := &forward{Device: ref.New()}
 		m := newModel(t, d, c)
-		cache := func() *Cache {
-			k := m.NewCache(8, 3, 2, 4)
-			for s := range 2 {
-				k.Assign(s, 0, int32(s))
-			}
-			return k
-		}
-		grow := func(k *Cache, pos int) { // before the step of that position
-			if pos%3 == 0 {
-				for s := range 2 {
-					k.Assign(s, pos/3, int32(7-2*(pos/3)+s))
-				}
-			}
-		}
 		const steps = 8
-		fed, best := cache(), make([]int32, 2)
-		var want [][]int32
-		ids := []int32{4, 9}
-		for pos := range int32(steps) {
-			grow(fed, int(pos))
-			if err := fed.Run(Rows{IDs: ids, Slots: []int32{0, 1}, Pos: []int32{pos, pos},
-				Want: []int32{0, 1}}); err != nil {
-				t.Fatal(err)
-			}
-			if err := fed.ReadBest(best); err != nil {
-				t.Fatal(err)
-			}
-			ids = slices.Clone(best)
-			want = append(want, ids)
-		}
-		fed.Free()
-		k := cache()
+		want, best := fed(t, m, []int32{4, 9}, steps), make([]int32, 2)
+		k := twoSlots(m)
 		if k.Ahead() != 2 {
 			t.Fatalf("%s: %d rows ahead of 2 slots", name, k.Ahead())
 		}

@@ -108,65 +108,78 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Rotary frequencies of each scaling type, computed here as transformers' modeling_rope_utils describes them.
+// ropeConfig has 16 frequencies; the expected ones are computed as transformers' modeling_rope_utils describes them.
+var ropeConfig = Config{HeadDim: 32, RopeTheta: 10000, Context: 64}
+
+// ropePlain is frequency i without scaling.
+func ropePlain(i int) float64 { return math.Pow(10000, -float64(2*i)/32) }
+
+// ropeBound is the dimension that turns so often within the old context.
+func ropeBound(turns, old float64) float64 {
+	return 32 * math.Log(old/(turns*2*math.Pi)) / (2 * math.Log(10000))
+}
+
+// ropeBlend goes from the plain frequency at dimension low to that divided by factor at dimension high.
+func ropeBlend(i int, low, high, factor float64) float64 {
+	ramp := max(0, min(1, (float64(i)-low)/(high-low)))
+	return ropePlain(i)*(1-ramp) + ropePlain(i)/factor*ramp
+}
+
+// ropeScalings has each type with its frequencies and its factor of attention.
+var ropeScalings = map[string]struct {
+	s      *RopeScaling
+	want   func(i int) float64
+	factor float64
+}{
+	"none":    {nil, ropePlain, 1},
+	"default": {&RopeScaling{Type: "default"}, ropePlain, 1},
+	"dynamic": {&RopeScaling{Type: "dynamic", Factor: 4}, ropePlain, 1},
+	"linear":  {&RopeScaling{Type: "linear", Factor: 4}, func(i int) float64 { return ropePlain(i) / 4 }, 1},
+	"llama3": {&RopeScaling{Type: "llama3", Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalContext: 512},
+		func(i int) float64 {
+			switch wave := 2 * math.Pi / ropePlain(i); {
+			case wave < 512./4:
+				return ropePlain(i)
+			case wave > 512./1:
+				return ropePlain(i) / 8
+			default:
+				s := (512/wave - 1) / (4 - 1)
+				return (1-s)*ropePlain(i)/8 + s*ropePlain(i)
+			}
+		}, 1},
+	"yarn": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048}, func(i int) float64 {
+		return ropeBlend(i, math.Floor(ropeBound(32, 2048)), math.Ceil(ropeBound(1, 2048)), 4)
+	}, 0.1*math.Log(4) + 1},
+	"yarn of the context": {&RopeScaling{Type: "yarn", Factor: 4, Truncate: new(true)}, func(i int) float64 {
+		return ropeBlend(i, 0, math.Ceil(ropeBound(1, 64)), 4) // the lower bound would be negative
+	}, 0.1*math.Log(4) + 1},
+	"yarn, not truncated": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, BetaFast: 16, BetaSlow: 2,
+		Truncate: new(false)}, func(i int) float64 {
+		return ropeBlend(i, ropeBound(16, 2048), ropeBound(2, 2048), 4)
+	}, 0.1*math.Log(4) + 1},
+	"yarn past the last dimension": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 1 << 31, BetaFast: 1e5},
+		func(i int) float64 {
+			return ropeBlend(i, math.Floor(ropeBound(1e5, 1<<31)), 31, 4)
+		}, 0.1*math.Log(4) + 1},
+	"yarn without a ramp": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 6}, func(i int) float64 {
+		return ropeBlend(i, 0, 0.001, 4) // both bounds are 0
+	}, 0.1*math.Log(4) + 1},
+	"yarn, long": {&RopeScaling{Type: "yarn", Factor: 1, OriginalContext: 1 << 40, BetaFast: 1e9, BetaSlow: 1e-30},
+		ropePlain, 1},
+	"yarn with its factor": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, AttentionFactor: 1.5,
+		MScale: 1, MScaleAllDim: 2}, func(i int) float64 {
+		return ropeBlend(i, math.Floor(ropeBound(32, 2048)), math.Ceil(ropeBound(1, 2048)), 4)
+	}, 1.5},
+	"yarn with two scales": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, MScale: 1,
+		MScaleAllDim: 0.5}, func(i int) float64 {
+		return ropeBlend(i, math.Floor(ropeBound(32, 2048)), math.Ceil(ropeBound(1, 2048)), 4)
+	}, (0.1*math.Log(4) + 1) / (0.05*math.Log(4) + 1)},
+}
+
+// Rotary frequencies of each scaling type.
 func TestRopeScaling(t *testing.T) {
-	yes, no := true, false
-	c := Config{HeadDim: 32, RopeTheta: 10000, Context: 64}
-	plain := func(i int) float64 { return math.Pow(10000, -float64(2*i)/32) }
-	bound := func(turns, old float64) float64 { return 32 * math.Log(old/(turns*2*math.Pi)) / (2 * math.Log(10000)) }
-	blend := func(i int, low, high, factor float64) float64 {
-		ramp := max(0, min(1, (float64(i)-low)/(high-low)))
-		return plain(i)*(1-ramp) + plain(i)/factor*ramp
-	}
-	for name, x := range map[string]struct {
-		s      *RopeScaling
-		want   func(i int) float64
-		factor float64
-	}{
-		"none":    {nil, plain, 1},
-		"default": {&RopeScaling{Type: "default"}, plain, 1},
-		"dynamic": {&RopeScaling{Type: "dynamic", Factor: 4}, plain, 1},
-		"linear":  {&RopeScaling{Type: "linear", Factor: 4}, func(i int) float64 { return plain(i) / 4 }, 1},
-		"llama3": {&RopeScaling{Type: "llama3", Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalContext: 512},
-			func(i int) float64 {
-				switch wave := 2 * math.Pi / plain(i); {
-				case wave < 512./4:
-					return plain(i)
-				case wave > 512./1:
-					return plain(i) / 8
-				default:
-					s := (512/wave - 1) / (4 - 1)
-					return (1-s)*plain(i)/8 + s*plain(i)
-				}
-			}, 1},
-		"yarn": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048}, func(i int) float64 {
-			return blend(i, math.Floor(bound(32, 2048)), math.Ceil(bound(1, 2048)), 4)
-		}, 0.1*math.Log(4) + 1},
-		"yarn of the context": {&RopeScaling{Type: "yarn", Factor: 4, Truncate: &yes}, func(i int) float64 {
-			return blend(i, 0, math.Ceil(bound(1, 64)), 4) // the lower bound would be negative
-		}, 0.1*math.Log(4) + 1},
-		"yarn, not truncated": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, BetaFast: 16, BetaSlow: 2,
-			Truncate: &no}, func(i int) float64 {
-			return blend(i, bound(16, 2048), bound(2, 2048), 4)
-		}, 0.1*math.Log(4) + 1},
-		"yarn past the last dimension": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 1 << 31, BetaFast: 1e5},
-			func(i int) float64 {
-				return blend(i, math.Floor(bound(1e5, 1<<31)), 31, 4)
-			}, 0.1*math.Log(4) + 1},
-		"yarn without a ramp": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 6}, func(i int) float64 {
-			return blend(i, 0, 0.001, 4) // both bounds are 0
-		}, 0.1*math.Log(4) + 1},
-		"yarn, long": {&RopeScaling{Type: "yarn", Factor: 1, OriginalContext: 1 << 40, BetaFast: 1e9, BetaSlow: 1e-30},
-			plain, 1},
-		"yarn with its factor": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, AttentionFactor: 1.5,
-			MScale: 1, MScaleAllDim: 2}, func(i int) float64 {
-			return blend(i, math.Floor(bound(32, 2048)), math.Ceil(bound(1, 2048)), 4)
-		}, 1.5},
-		"yarn with two scales": {&RopeScaling{Type: "yarn", Factor: 4, OriginalContext: 2048, MScale: 1,
-			MScaleAllDim: 0.5}, func(i int) float64 {
-			return blend(i, math.Floor(bound(32, 2048)), math.Ceil(bound(1, 2048)), 4)
-		}, (0.1*math.Log(4) + 1) / (0.05*math.Log(4) + 1)},
-	} {
+	for name, x := range ropeScalings {
+		c := ropeConfig
 		c.RopeScaling = x.s
 		freq, factor, err := c.Frequencies()
 		if err != nil || len(freq) != 16 || !(math.Abs(factor-x.factor) <= 1e-12) {
@@ -178,6 +191,10 @@ func TestRopeScaling(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Scalings that do not say enough, or what cannot be, are refused by the setting's name.
+func TestRopeScalingRefused(t *testing.T) {
 	for want, s := range map[string]*RopeScaling{
 		"factor: is 0.5":      {Type: "linear", Factor: 0.5},
 		"factor: is 0 ":       {Type: "yarn"},
@@ -185,6 +202,7 @@ func TestRopeScaling(t *testing.T) {
 		"out of order":        {Type: "llama3", Factor: 2, LowFreqFactor: 4, HighFreqFactor: 4, OriginalContext: 9},
 		"type: is \"longrope": {Type: "longrope", Factor: 2},
 	} {
+		c := ropeConfig
 		c.RopeScaling = s
 		if _, _, err := c.Frequencies(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", s, err)

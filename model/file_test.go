@@ -74,65 +74,89 @@ func TestSaveLoad(t *testing.T) {
 	}
 }
 
-// A model that obeys has the logits of the one that leads; words that no leader sends are refused.
-func TestLeadAndObey(t *testing.T) {
+// leading is a model that leads another, with two caches that both have.
+type leading struct {
+	lead, other   *Model
+	cache, second *Cache
+	sent          [][]int32
+	fault         error // of sending
+}
+
+func newLeading(t *testing.T) *leading {
 	c := configs(t)["diff/base"]
-	lead, other := newModel(t, ref.New(), c), newModel(t, ref.New(), c)
-	var sent [][]int32
-	lost := errors.New("lost")
-	fails := false
-	lead.Lead(func(words []int32) error {
-		if fails {
-			return lost
+	l := &leading{lead: newModel(t, ref.New(), c), other: newModel(t, ref.New(), c)}
+	l.lead.Lead(func(words []int32) error {
+		if l.fault != nil {
+			return l.fault
 		}
-		sent = append(sent, slices.Clone(words))
-		return other.Obey(words)
+		l.sent = append(l.sent, slices.Clone(words))
+		return l.other.Obey(words)
 	})
-	if err := lead.Score(&Batch{B: 1, T: 1, IDs: []int32{1}, Targets: []int32{1}}); !errors.Is(err, ErrParts) {
+	l.cache, l.second = l.lead.NewCache(4, 2, 2, 2), l.lead.NewCache(1, 2, 1, 1)
+	for i, page := range []int32{2, 0} {
+		l.cache.Assign(1, i, page)
+	}
+	l.second.Assign(0, 0, 0)
+	l.cache.Commit()
+	return l
+}
+
+// leadSteps are a prompt and the step behind it.
+var leadSteps = []Rows{
+	{IDs: []int32{3, 4, 5}, Slots: []int32{1, 1, 1}, Pos: []int32{0, 1, 2}, Want: []int32{0, 2}},
+	{IDs: []int32{6}, Slots: []int32{1}, Pos: []int32{3}, Want: []int32{0}},
+}
+
+// A model that obeys has the logits of the one that leads.
+func TestLeadAndObey(t *testing.T) {
+	l := newLeading(t)
+	vocab := l.lead.Config.Vocab
+	if err := l.lead.Score(&Batch{B: 1, T: 1, IDs: []int32{1}, Targets: []int32{1}}); !errors.Is(err, ErrParts) {
 		t.Errorf("a pass over a batch: %v", err)
 	}
-	cache := lead.NewCache(4, 2, 2, 2)
-	second := lead.NewCache(1, 2, 1, 1)
-	for i, page := range []int32{2, 0} {
-		cache.Assign(1, i, page)
-	}
-	second.Assign(0, 0, 0)
-	cache.Commit()
 	logits := func(c *Cache, n int) []float32 {
-		y := make([]float32, n*lead.Config.Vocab)
+		y := make([]float32, n*vocab)
 		if err := c.ReadLogits(y); err != nil {
 			t.Fatal(err)
 		}
 		return y
 	}
-	for step, r := range []Rows{
-		{IDs: []int32{3, 4, 5}, Slots: []int32{1, 1, 1}, Pos: []int32{0, 1, 2}, Want: []int32{0, 2}},
-		{IDs: []int32{6}, Slots: []int32{1}, Pos: []int32{3}, Want: []int32{0}},
-	} {
-		if err := cache.Run(r); err != nil {
+	for step, r := range leadSteps {
+		if err := l.cache.Run(r); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := logits(other.told[0], len(r.Want)), logits(cache, len(r.Want)); !slices.Equal(got, want) {
+		whole := logits(l.cache, len(r.Want))
+		if got := logits(l.other.told[0], len(r.Want)); !slices.Equal(got, whole) {
 			t.Errorf("step %d: logits differ", step)
 		}
-		best, whole := make([]int32, len(r.Want)), logits(cache, len(r.Want))
-		if err := cache.ReadBest(best); err != nil {
+		best := make([]int32, len(r.Want))
+		if err := l.cache.ReadBest(best); err != nil {
 			t.Fatal(err)
 		}
 		for i, id := range best {
-			row := whole[i*c.Vocab : (i+1)*c.Vocab]
+			row := whole[i*vocab : (i+1)*vocab]
 			if row[id] != slices.Max(row) {
 				t.Errorf("step %d: token %d is not the most likely", step, id)
 			}
 		}
-		if cache.ReadBest(make([]int32, 3)) == nil || cache.ReadLogits(make([]float32, 3)) == nil {
+		if l.cache.ReadBest(make([]int32, 3)) == nil || l.cache.ReadLogits(make([]float32, 3)) == nil {
 			t.Error("room of another size passes")
 		}
 	}
-	step := sent[len(sent)-1]
+}
+
+// Words that no leader sends are refused.
+func TestObeyRefuses(t *testing.T) {
+	l := newLeading(t)
+	for _, r := range leadSteps {
+		if err := l.cache.Run(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := l.sent[len(l.sent)-1]
 	for i := range step {
 		for _, words := range [][]int32{step[:i], append(slices.Clone(step[:i]), step[i:len(step)-1]...)} {
-			if other.Obey(words) == nil {
+			if l.other.Obey(words) == nil {
 				t.Errorf("%v is obeyed", words)
 			}
 		}
@@ -140,24 +164,30 @@ func TestLeadAndObey(t *testing.T) {
 	for _, words := range [][]int32{{wordStep, 2, 0, 0, 0, 0}, {wordStep, -1, 0, 0, 0, 0}, {wordCache, 1, 1, 1}, {9, 0},
 		{wordStep, 0, -1, 0, 1, 0, 1}, {wordStep, 0, 1, 0, 1, 0}, {wordStep, 0, 0, 99},
 		append([]int32{wordStep, 0, 0, 5}, step[4:]...)} {
-		if other.Obey(words) == nil {
+		if l.other.Obey(words) == nil {
 			t.Errorf("%v is obeyed", words)
 		}
 	}
-	cache.Free()
-	if other.told[0] != nil || other.told[1] == nil {
+}
+
+// A cache that the leader frees is freed once; after words that were not sent no step runs.
+func TestLeadEnds(t *testing.T) {
+	l := newLeading(t)
+	l.cache.Free()
+	if l.other.told[0] != nil || l.other.told[1] == nil {
 		t.Error("the wrong cache is freed")
 	}
-	if other.Obey([]int32{wordFree, 0}) == nil {
+	if l.other.Obey([]int32{wordFree, 0}) == nil {
 		t.Error("a cache is freed twice")
 	}
-	fails = true
+	lost := errors.New("lost")
+	l.fault = lost
 	for range 2 {
-		if err := second.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{0},
+		if err := l.second.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{0},
 			Want: []int32{0}}); !errors.Is(err, lost) {
 			t.Errorf("words that were not sent: %v", err)
 		}
-		fails = false // what others missed they can never make up
+		l.fault = nil // what others missed they can never make up
 	}
 }
 

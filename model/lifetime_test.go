@@ -164,27 +164,28 @@ func TestCommitTouchesAllPages(t *testing.T) {
 	}
 }
 
+// passChanges are changes of what passes do. stale: recordings must be forgotten; byHost: passes need the host.
+var passChanges = []struct {
+	name          string
+	change        func(m *Model) error
+	stale, byHost bool
+}{
+	{"nothing", func(*Model) error { return nil }, false, false},
+	{"an empty list", func(m *Model) error { return m.Intervene() }, true, false},
+	{"a factor of λ", func(m *Model) error { return m.Intervene(layer.Intervention{Lambda: new(0.5)}) }, true, true},
+	{"a factor in the last layer", func(m *Model) error {
+		return m.Intervene(layer.Intervention{Lambda: new(0.5), Layers: []int{1}})
+	}, true, true},
+	{"exact", func(m *Model) error { return m.SetLowbit(layer.Lowbit{}) }, true, false},
+	{"few bits", func(m *Model) error { return m.SetLowbit(layer.Lowbit{Keys: 4}) }, true, true},
+	{"the same memory", func(m *Model) error { m.Recompute(m.recompute); return nil }, false, false},
+	{"other memory", func(m *Model) error { m.Recompute(layer.RecomputeBlocks); return nil }, true, false},
+}
+
 // Steps that were recorded are recorded anew after each change of what passes do, and only then; passes that need the
 // host are never recorded.
 func TestRecordingsForgetChanges(t *testing.T) {
-	half := 0.5
-	for _, x := range []struct {
-		name          string
-		change        func(m *Model) error
-		stale, byHost bool
-	}{
-		{"nothing", func(*Model) error { return nil }, false, false},
-		{"an empty list", func(m *Model) error { return m.Intervene() }, true, false},
-		{"a factor of λ", func(m *Model) error { return m.Intervene(layer.Intervention{Lambda: &half}) }, true, true},
-		{"a factor in the last layer", func(m *Model) error {
-			return m.Intervene(layer.Intervention{Lambda: &half,
-				Layers: []int{1}})
-		}, true, true},
-		{"exact", func(m *Model) error { return m.SetLowbit(layer.Lowbit{}) }, true, false},
-		{"few bits", func(m *Model) error { return m.SetLowbit(layer.Lowbit{Keys: 4}) }, true, true},
-		{"the same memory", func(m *Model) error { m.Recompute(m.recompute); return nil }, false, false},
-		{"other memory", func(m *Model) error { m.Recompute(layer.RecomputeBlocks); return nil }, true, false},
-	} {
+	for _, x := range passChanges {
 		d := &replays{Device: ref.New()}
 		m := newModel(t, d, configs(t)["diff/base"])
 		cache := m.NewCache(8, 2, 2, 8)
