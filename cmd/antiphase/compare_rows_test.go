@@ -21,29 +21,7 @@ func TestRowsSayWhereFrom(t *testing.T) {
 		"--device", "cpu", "--precision", "fp32", "--threads", "1", "--dir", "my x", "--name", "n", "--task",
 		"outliers tokens=600", "--probe", "none"}
 	_, errs := call(t, dir, 0, args...)
-	b, err := os.ReadFile(filepath.Join(dir, "my x", "rows.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := experiment.ReadRows(strings.NewReader(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, r := range rows {
-		c, err := recipe.Nano(r.Arch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		count := map[string]int{"transformer": 33568, "diff": 33664}[r.Arch]
-		if r.Experiment != "n" || r.Size != "nano" || r.LR != c.Optim.LR || r.Parameters != count || r.Steps != 3 ||
-			r.Tokens != 3*4*32 ||
-			r.Machine != "cpu: 1 threads, "+simd.Name()+", fp32, "+runtime.GOOS+"/"+runtime.GOARCH ||
-			r.Commit != version() || r.Command != commandLine(args) {
-			t.Fatalf("%+v", r)
-		}
-		seen[r.Run] = true
-	}
+	seen := runsOfRows(t, filepath.Join(dir, "my x", "rows.jsonl"), commandLine(args))
 	for _, run := range []string{"nano-transformer-lr0.003-s7", "nano-transformer-lr0.003-s9", "nano-diff-lr0.003-s7",
 		"nano-diff-lr0.003-s9"} {
 		if !seen[run] || len(seen) != 4 {
@@ -79,4 +57,33 @@ func TestRowsSayWhereFrom(t *testing.T) {
 		page.Command != commandLine(args) || len(page.Experiment.Verdicts) == 0 {
 		t.Errorf("%v: %.300s", err, out)
 	}
+}
+
+// runsOfRows are the runs that a file of rows names; each row must say what made it and where.
+func runsOfRows(t *testing.T, path, command string) map[string]bool {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := experiment.ReadRows(strings.NewReader(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string]bool{}
+	for _, r := range rows {
+		c, err := recipe.Nano(r.Arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{"transformer": 33568, "diff": 33664}[r.Arch]
+		if r.Experiment != "n" || r.Size != "nano" || r.LR != c.Optim.LR || r.Parameters != count || r.Steps != 3 ||
+			r.Tokens != 3*4*32 ||
+			r.Machine != "cpu: 1 threads, "+simd.Name()+", fp32, "+runtime.GOOS+"/"+runtime.GOARCH ||
+			r.Commit != version() || r.Command != command {
+			t.Fatalf("%+v", r)
+		}
+		runs[r.Run] = true
+	}
+	return runs
 }

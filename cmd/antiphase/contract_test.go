@@ -113,10 +113,11 @@ func TestSampleLines(t *testing.T) {
 	}
 }
 
-// What show says of a run: the rows up to the checkpoint's step, the warnings among them, when it began.
-func TestDescribeRun(t *testing.T) {
+// warnedRun is the checkpoint of step 3 of a run of five rows, of which the second, third and fifth have warnings.
+func warnedRun(t *testing.T) (step string) {
+	t.Helper()
 	dir := t.TempDir()
-	step := filepath.Join(dir, "checkpoints", "step-00000003")
+	step = filepath.Join(dir, "checkpoints", "step-00000003")
 	if err := os.MkdirAll(step, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,12 @@ func TestDescribeRun(t *testing.T) {
 		}
 	}
 	w.Close()
-	saved := &train.Saved{Checkpoint: &checkpoint.Checkpoint{Dir: step},
+	return step
+}
+
+// What show says of a run: the rows up to the checkpoint's step, the warnings among them, when it began.
+func TestDescribeRun(t *testing.T) {
+	saved := &train.Saved{Checkpoint: &checkpoint.Checkpoint{Dir: warnedRun(t)},
 		State: &train.State{Step: 3, Tokens: 99, Loss: 2, EMA: 3}, Recipe: recipe.Recipe{Train: recipe.Train{Steps: 9}}}
 	var s shown
 	describeRun(&app{err: &bytes.Buffer{}}, &s, saved)

@@ -49,16 +49,9 @@ func TestEvalKill(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cmd.Wait() }()
-		ended := false
-		for !ended && storeBytes(store) <= moment {
-			select {
-			case err := <-done:
-				if err != nil {
-					t.Fatalf("after %d kills: %v", killed, err)
-				}
-				ended = true
-			case <-time.After(time.Millisecond):
-			}
+		ended, err := endsBefore(done, store, moment)
+		if err != nil {
+			t.Fatalf("after %d kills: %v", killed, err)
 		}
 		if ended { // begin again with what is left to kill
 			finished++
@@ -77,6 +70,18 @@ func TestEvalKill(t *testing.T) {
 	sameRows(t, storeRows(t, filepath.Join(dir, "store")), want)
 	files, _ := filepath.Glob(filepath.Join(dir, "store", "rows-*"))
 	t.Logf("%d kills; %d stores were finished on the way; the last has %d files of rows", killed, finished, len(files))
+}
+
+// endsBefore waits until a process is done or the store has grown beyond moment, and says whether it is done.
+func endsBefore(done <-chan error, store string, moment int64) (bool, error) {
+	for storeBytes(store) <= moment {
+		select {
+		case err := <-done:
+			return true, err
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return false, nil
 }
 
 // storeBytes is the size of all rows.

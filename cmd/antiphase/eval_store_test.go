@@ -22,37 +22,7 @@ func TestResultsSayWhereFrom(t *testing.T) {
 		"store", "--save", "-q", "--device", "cpu", "--precision", "fp32", "--threads", "1"}
 	call(t, dir, 0, args...)
 	machine := "cpu: 1 threads, " + simd.Name() + ", fp32, " + runtime.GOOS + "/" + runtime.GOARCH
-	type model struct {
-		Name, Arch, Precision, Device, Run string
-		Parameters, Context                int
-		Tokens                             int64
-	}
-	seen := map[int64]bool{}
-	files, _ := filepath.Glob(filepath.Join(dir, "store", "rows-*.jsonl"))
-	for _, path := range files {
-		for line := range strings.Lines(text(t, path)) {
-			var row struct {
-				Head *struct {
-					Model           model
-					Seed            uint64
-					Machine, Commit string
-				}
-			}
-			if err := json.Unmarshal([]byte(line), &row); err != nil || row.Head == nil {
-				continue
-			}
-			step := row.Head.Model.Tokens / 128
-			seen[step] = true
-			want := model{Name: fmt.Sprint("run@", step), Arch: "diff", Precision: "fp32", Device: "cpu " + simd.Name(),
-				Run: "run", Parameters: 33664, Context: 64, Tokens: 128 * step}
-			if h := row.Head; h.Model != want || h.Seed != 3 || h.Machine != machine || h.Commit != version() {
-				t.Errorf("%+v, want %+v", *row.Head, want)
-			}
-		}
-	}
-	if !seen[1] || !seen[2] || len(seen) != 2 {
-		t.Errorf("steps %v in %q", seen, files)
-	}
+	headsSayWhereFrom(t, filepath.Join(dir, "store"), machine)
 	var harness struct {
 		Results map[string]map[string]any
 		Hash    string `json:"git_hash"`
@@ -82,6 +52,42 @@ func TestResultsSayWhereFrom(t *testing.T) {
 	}
 	if rows != 1 || len(saved) != 1 {
 		t.Errorf("%d rows of the last checkpoint's loss in %q", rows, saved)
+	}
+}
+
+// headsSayWhereFrom checks the heads of a store's rows, which are of steps 1 and 2.
+func headsSayWhereFrom(t *testing.T, store, machine string) {
+	t.Helper()
+	type model struct {
+		Name, Arch, Precision, Device, Run string
+		Parameters, Context                int
+		Tokens                             int64
+	}
+	seen := map[int64]bool{}
+	files, _ := filepath.Glob(filepath.Join(store, "rows-*.jsonl"))
+	for _, path := range files {
+		for line := range strings.Lines(text(t, path)) {
+			var row struct {
+				Head *struct {
+					Model           model
+					Seed            uint64
+					Machine, Commit string
+				}
+			}
+			if err := json.Unmarshal([]byte(line), &row); err != nil || row.Head == nil {
+				continue
+			}
+			step := row.Head.Model.Tokens / 128
+			seen[step] = true
+			want := model{Name: fmt.Sprint("run@", step), Arch: "diff", Precision: "fp32", Device: "cpu " + simd.Name(),
+				Run: "run", Parameters: 33664, Context: 64, Tokens: 128 * step}
+			if h := row.Head; h.Model != want || h.Seed != 3 || h.Machine != machine || h.Commit != version() {
+				t.Errorf("%+v, want %+v", *row.Head, want)
+			}
+		}
+	}
+	if !seen[1] || !seen[2] || len(seen) != 2 {
+		t.Errorf("steps %v in %q", seen, files)
 	}
 }
 

@@ -129,6 +129,10 @@ func TestValidateFinds(t *testing.T) {
 			t.Errorf("%s: %+v", x.what, got)
 		}
 	}
+}
+
+// What the checks of a tokenizer and of values find, without a folder.
+func TestChecksOfValidate(t *testing.T) {
 	s := &stored{Config: model.Config{Vocab: 300}, Tokenizer: tokenizer.Bytes()}
 	s.Manners.BOS, s.Manners.Pad = -1, -1
 	if f := s.checkTokenizer(); !f.OK {
@@ -151,6 +155,9 @@ func TestValidateFinds(t *testing.T) {
 	if f := s.checkFinite(); f.OK || f.Detail != "unreadable" {
 		t.Errorf("%+v", f)
 	}
+}
+
+func TestShorten(t *testing.T) {
 	for in, want := range map[string]string{"abc": "abc", "abcd": "abc…", "äöüß": "äöü…"} {
 		if got := shorten(in, 3); got != want {
 			t.Errorf("%q", got)

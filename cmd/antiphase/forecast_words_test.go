@@ -85,6 +85,20 @@ func rated(t *testing.T, o cpu.Options) *cpu.Device {
 	return d
 }
 
+// dryTrain is what train --dry-run --json prints.
+type dryTrain struct {
+	Arch, Device      string
+	Parameters, Steps int
+	Forward           float64 `json:"flops_per_token_forward"`
+	All               float64 `json:"flops_per_token"`
+	State             int     `json:"state_bytes"`
+	Activations       int     `json:"activation_bytes"`
+	Tokens            float64
+	Seconds           float64 `json:"expected_seconds"`
+	Sources           []sourceRow
+	Parallel          forecast
+}
+
 // A dry run of train, line by line and field by field: half of the machine's rate, 16 bytes for a parameter in
 // training, a byte for a token and 2 % of them held out.
 func TestDryRunWords(t *testing.T) {
@@ -97,18 +111,7 @@ func TestDryRunWords(t *testing.T) {
 		"--steps", "100", "--set", "train.batch=16", "--set", "train.micro_batch=8", "--set", "train.seq_len=256",
 		"--dry-run", "--device", "cpu", "--precision", "fp32", "--threads", "1", "-q"}
 	code, out, errs := ran(t, append(args, "--json")...)
-	var got struct {
-		Arch, Device      string
-		Parameters, Steps int
-		Forward           float64 `json:"flops_per_token_forward"`
-		All               float64 `json:"flops_per_token"`
-		State             int     `json:"state_bytes"`
-		Activations       int     `json:"activation_bytes"`
-		Tokens            float64
-		Seconds           float64 `json:"expected_seconds"`
-		Sources           []sourceRow
-		Parallel          forecast
-	}
+	var got dryTrain
 	if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil {
 		t.Fatalf("exit %d, %v: %s", code, err, errs)
 	}
@@ -166,6 +169,29 @@ func hours(s float64) string {
 	return fmt.Sprintf("%dh%02dm", int(s)/3600, int(s)/60%60)
 }
 
+// sourceForecasts are recipes of two files of 1,000 and 3,000 bytes, and what is expected of each source.
+var sourceForecasts = []struct {
+	what    string
+	sources []recipe.Source
+	set     []string
+	want    []sourceRow
+	says    string
+}{
+	{"all", recipe.Paths("a.txt", "b.txt"), nil,
+		[]sourceRow{{Tokens: 900, Share: 0.25, Epochs: 0.25}, {Tokens: 2700, Share: 0.75, Epochs: 0.25}}, ""},
+	{"some of the second", recipe.Paths("a.txt", "b.txt"), []string{"data.max_tokens=2000"},
+		[]sourceRow{{Tokens: 900, Share: 0.5, Epochs: 0.5}, {Tokens: 900, Share: 0.5, Epochs: 0.5}}, ""},
+	{"nothing of the second", recipe.Paths("a.txt", "b.txt"), []string{"data.max_tokens=500"},
+		[]sourceRow{{Tokens: 450, Share: 1, Epochs: 2}, {}}, ""},
+	{"weights", []recipe.Source{{Path: "a.txt", Weight: 3}, {Path: "b.txt", Weight: 1}}, nil,
+		[]sourceRow{{Tokens: 900, Share: 0.75, Epochs: 0.75}, {Tokens: 2700, Share: 0.25, Epochs: 0.25 / 3}}, ""},
+	{"epochs", []recipe.Source{{Path: "a.txt", Epochs: 0.5}}, nil,
+		[]sourceRow{{Tokens: 900, Share: 1, Epochs: 0.5, Bound: 0.5}},
+		"warning: the epochs allow about 5 of 10 steps"},
+	{"a vocabulary", recipe.Paths("b.txt"), []string{"tokenizer.path=", "tokenizer.vocab=1024", "model.vocab=1024"},
+		[]sourceRow{{Tokens: 1124, Share: 1, Epochs: 900. / 1124}}, ""}, // just above 2.4 bytes a token
+}
+
 // Sources of a recipe before they are read: tokens by the tokenizer's own count or by its vocabulary, those of
 // max_tokens taken from the first sources, held-out text left out; and the steps that their epochs allow.
 func TestForecastOfSources(t *testing.T) {
@@ -175,27 +201,7 @@ func TestForecastOfSources(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, x := range []struct {
-		what    string
-		sources []recipe.Source
-		set     []string
-		want    []sourceRow
-		says    string
-	}{
-		{"all", recipe.Paths("a.txt", "b.txt"), nil,
-			[]sourceRow{{Tokens: 900, Share: 0.25, Epochs: 0.25}, {Tokens: 2700, Share: 0.75, Epochs: 0.25}}, ""},
-		{"some of the second", recipe.Paths("a.txt", "b.txt"), []string{"data.max_tokens=2000"},
-			[]sourceRow{{Tokens: 900, Share: 0.5, Epochs: 0.5}, {Tokens: 900, Share: 0.5, Epochs: 0.5}}, ""},
-		{"nothing of the second", recipe.Paths("a.txt", "b.txt"), []string{"data.max_tokens=500"},
-			[]sourceRow{{Tokens: 450, Share: 1, Epochs: 2}, {}}, ""},
-		{"weights", []recipe.Source{{Path: "a.txt", Weight: 3}, {Path: "b.txt", Weight: 1}}, nil,
-			[]sourceRow{{Tokens: 900, Share: 0.75, Epochs: 0.75}, {Tokens: 2700, Share: 0.25, Epochs: 0.25 / 3}}, ""},
-		{"epochs", []recipe.Source{{Path: "a.txt", Epochs: 0.5}}, nil,
-			[]sourceRow{{Tokens: 900, Share: 1, Epochs: 0.5, Bound: 0.5}},
-			"warning: the epochs allow about 5 of 10 steps"},
-		{"a vocabulary", recipe.Paths("b.txt"), []string{"tokenizer.path=", "tokenizer.vocab=1024", "model.vocab=1024"},
-			[]sourceRow{{Tokens: 1124, Share: 1, Epochs: 900. / 1124}}, ""}, // just above 2.4 bytes a token
-	} {
+	for _, x := range sourceForecasts {
 		r, err := recipe.Nano("diff")
 		if err != nil {
 			t.Fatal(err)

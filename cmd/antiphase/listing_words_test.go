@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,15 +21,7 @@ import (
 
 // Listings have every size with every architecture, every key and every task, with the values that the program uses.
 func TestListings(t *testing.T) {
-	read := func(v any, args ...string) {
-		t.Helper()
-		code, out, errs := ran(t, args...)
-		if err := json.Unmarshal([]byte(out), v); code != 0 || err != nil {
-			t.Fatalf("%q: exit %d, %v: %s", args, code, err, errs)
-		}
-	}
-	var sizes []listed
-	read(&sizes, "recipes", "--json")
+	sizes := decoded[[]listed](t, "recipes", "--json")
 	if want := len(recipe.Sizes()) * len(layer.Archs()); len(sizes) != want {
 		t.Errorf("%d recipes, want %d", len(sizes), want)
 	}
@@ -41,12 +32,11 @@ func TestListings(t *testing.T) {
 			t.Errorf("%+v (%v)", x, err)
 		}
 	}
-	var keys []struct {
+	keys := decoded[[]struct {
 		Key   string
 		Value string `json:"tiny_diff"`
 		Doc   string
-	}
-	read(&keys, "recipes", "--keys", "--json")
+	}](t, "recipes", "--keys", "--json")
 	tiny, err := recipe.Tiny("diff")
 	if err != nil || len(keys) != len(tiny.Fields()) {
 		t.Fatalf("%d keys (%v)", len(keys), err)
@@ -56,14 +46,13 @@ func TestListings(t *testing.T) {
 			t.Errorf("%+v, want %s=%s", keys[i], f.Path, f.Value)
 		}
 	}
-	var tasks []struct {
+	tasks := decoded[[]struct {
 		Name, Group    string
 		Version, Shots int
 		Measures       []string
 		Inside, Slow   bool
 		Settings       map[string]any
-	}
-	read(&tasks, "eval", "ls", "--json")
+	}](t, "eval", "ls", "--json")
 	all := task.All()
 	if len(tasks) != len(all) {
 		t.Fatalf("%d tasks", len(tasks))
@@ -76,11 +65,10 @@ func TestListings(t *testing.T) {
 			t.Errorf("%+v, want %s", got, x.Name)
 		}
 	}
-	var presets []struct {
+	presets := decoded[[]struct {
 		Name  string
 		Tasks []string
-	}
-	read(&presets, "eval", "presets", "--json")
+	}](t, "eval", "presets", "--json")
 	if len(presets) != len(task.Presets()) || presets[0].Name != task.Presets()[0].Name {
 		t.Errorf("%d presets", len(presets))
 	}

@@ -232,6 +232,32 @@ func TestRanksFollow(t *testing.T) {
 	}
 }
 
+// continuations are six tokens that each of two models writes after the same prompt.
+func continuations(t *testing.T, a *app, d device.Device, names []string) (out [2][]int32) {
+	t.Helper()
+	for i, name := range names {
+		l, err := a.load(d, name)
+		if err != nil {
+			t.Error(err)
+			return out
+		}
+		e, err := infer.New(l.Model, nil, infer.Options{Slots: 1})
+		if err != nil {
+			t.Error(err)
+			return out
+		}
+		err = e.Generate(context.Background(),
+			[]infer.Request{{IDs: []int32{3, 5, 8}, Sampling: infer.Sampling{MaxTokens: 6, IgnoreEOS: true}}},
+			func(_ int, ev infer.Event) bool { out[i] = append(out[i], ev.ID); return true })
+		if err != nil {
+			t.Error(err)
+		}
+		e.Close()
+		l.Model.Free()
+	}
+	return out
+}
+
 // Two models held by two ranks write what whole models write, each its own.
 func TestRanksHoldModels(t *testing.T) {
 	dir := t.TempDir()
@@ -247,38 +273,15 @@ func TestRanksHoldModels(t *testing.T) {
 		devices[i] = cpu.New(cpu.Options{Threads: 1, Precision: cpu.FP32})
 		defer devices[i].Close()
 	}
-	write := func(a *app) (out [2][]int32) {
-		for i, name := range names {
-			l, err := a.load(devices[0], name)
-			if err != nil {
-				t.Error(err)
-				return out
-			}
-			e, err := infer.New(l.Model, nil, infer.Options{Slots: 1})
-			if err != nil {
-				t.Error(err)
-				return out
-			}
-			err = e.Generate(context.Background(),
-				[]infer.Request{{IDs: []int32{3, 5, 8}, Sampling: infer.Sampling{MaxTokens: 6, IgnoreEOS: true}}},
-				func(_ int, ev infer.Event) bool { out[i] = append(out[i], ev.ID); return true })
-			if err != nil {
-				t.Error(err)
-			}
-			e.Close()
-			l.Model.Free()
-		}
-		return out
-	}
 	var said bytes.Buffer
-	want := write(&app{err: &said})
+	want := continuations(t, &app{err: &said}, devices[0], names)
 	w := disttest.NewWorld(2, disttest.Options{})
 	asRanks(t, 2, func(job *dist.Job, l dist.Launch) {
 		p := &parts{job: job, comm: w.Comm(l.Rank), dev: devices[l.Rank]}
 		p.split = layer.NewSplit(p.comm)
 		var err error
 		if l.Rank == 0 {
-			if got := write(&app{err: &said, parts: p}); !slices.Equal(got[0], want[0]) ||
+			if got := continuations(t, &app{err: &said, parts: p}, devices[0], names); !slices.Equal(got[0], want[0]) ||
 				!slices.Equal(got[1], want[1]) || len(got[0]) == 0 {
 				t.Errorf("two ranks write %v, one process %v", got, want)
 			}

@@ -171,6 +171,10 @@ func TestChoosePlan(t *testing.T) {
 	if _, err := choose(speedrunFlags{minutes: 5, dir: dir}); exitCode(err) != exitBadInput {
 		t.Errorf("a damaged folder: %v", err)
 	}
+}
+
+// The steps of the plans, and the time that is expected of one.
+func TestStepsOfPlans(t *testing.T) {
 	for _, p := range []struct {
 		name  string
 		steps int

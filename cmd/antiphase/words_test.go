@@ -56,6 +56,10 @@ func TestWordsOfFlags(t *testing.T) {
 			same(t, "--shape "+in, got, []bench.Shape{*want}, err, false)
 		}
 	}
+}
+
+// What --parallel means for a number of processes; 0 is any number.
+func TestWordsOfParallel(t *testing.T) {
 	for _, x := range []struct {
 		text  string
 		world int
@@ -76,6 +80,10 @@ func TestWordsOfFlags(t *testing.T) {
 		got, err := parseLayout(x.text, x.world)
 		same(t, "--parallel "+x.text, got, x.want, err, x.bad)
 	}
+}
+
+// What --model means: a name, a folder or a server, and its model.
+func TestWordsOfModels(t *testing.T) {
 	for in, want := range map[string][2]string{"runs/a": {"a", "runs/a"}, "runs/a/": {"a", "runs/a/"},
 		"n=runs/a": {"n", "runs/a"}, "a/b=c": {"b=c", "a/b=c"}, "http://h/v1#m": {"m", "http://h/v1#m"},
 		"x=http://h#m": {"x", "http://h#m"}} {
@@ -93,6 +101,10 @@ func TestWordsOfFlags(t *testing.T) {
 		}
 		same(t, in, got, want, err, want == "")
 	}
+}
+
+// What --set means for tasks, and which words of a command are kept.
+func TestWordsOfSettings(t *testing.T) {
 	got, err := readSettings([]string{"a.b=c=d", "x.y="})
 	same(t, "--set", got, map[string]string{"a.b": "c=d", "x.y": ""}, err, false)
 	for _, bad := range []string{"a.b", "b=c", "="} {
