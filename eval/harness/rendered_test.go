@@ -78,85 +78,88 @@ const (
 		`{"q": "two", "a": 1, "c": ["zz", "w"], "s": "deux"}` + "\n"
 )
 
+// keyCases are task files with one key more or less, a number of examples, and the requests.
+var keyCases = map[string]struct {
+	text  string
+	shots int
+	want  []string
+}{
+	"columns": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n", 0,
+		[]string{"one| x", "one| y y", "two| zz", "two| w"}},
+	"templates": {choose +
+		"doc_to_text: 'Q {{q}}'\ndoc_to_target: '{{a}}'\ndoc_to_choice: \"{{['+' + q, '-']}}\"\n",
+		0, []string{"Q one| +one", "Q one| -", "Q two| +two", "Q two| -"}},
+	"mapping of choices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: {b: no way, a: yes sir}\n", 0,
+		[]string{"one| no way", "one| yes sir", "two| no way", "two| yes sir"}},
+	"delimiter": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ntarget_delimiter: ''\n", 0,
+		[]string{"one|x", "one|y y", "two|zz", "two|w"}},
+	"prefix": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ngen_prefix: 'So'\n", 0,
+		[]string{"one So| x", "one So| y y", "two So| zz", "two So| w"}},
+	"prefix of its own space": {choose +
+		"doc_to_text: '{{q}} '\ndoc_to_target: a\ndoc_to_choice: c\ngen_prefix: s\n", 0,
+		[]string{"one un| x", "one un| y y", "two deux| zz", "two deux| w"}},
+	"description": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ndescription: 'Of {{s}}: '\n", 0,
+		[]string{"Of un: one| x", "Of un: one| y y", "Of deux: two| zz", "Of deux: two| w"}},
+	"description of a field": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ndescription: s\n", 0,
+		[]string{"unone| x", "unone| y y", "deuxtwo| zz", "deuxtwo| w"}},
+	"contexts": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\n", 0,
+		[]string{"x| un", "y y| un", "zz| deux", "w| deux"}},
+	"first example": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: train\n" +
+		"fewshot_config: {sampler: first_n}\n", 1,
+		[]string{"one x\n\none| x", "one x\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
+	"an example is not the question": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+		"fewshot_split: test\nfewshot_config: {sampler: first_n}\n", 1,
+		[]string{"two w\n\none| x", "two w\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
+	"delimiters of examples": {choose +
+		"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: train\nfewshot_delimiter: '; '\n" +
+		"fewshot_config: {sampler: first_n, target_delimiter: '='}\n", 1,
+		[]string{"one=x; one| x", "one=x; one| y y", "one=x; two| zz", "one=x; two| w"}},
+	"form of examples": {choose +
+		"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, " +
+		"doc_to_text: 'E {{q}}', doc_to_target: 1, doc_to_choice: ['n', 'm'], fewshot_delimiter: '/'}\n", 1,
+		[]string{"E one m/one| x", "E one m/one| y y", "E one m/two| zz", "E one m/two| w"}},
+	"prefix of examples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+		"fewshot_config: {split: train, sampler: first_n, gen_prefix: 'So'}\n", 1,
+		[]string{"one So x\n\none| x", "one So x\n\none| y y", "one So x\n\ntwo| zz", "one So x\n\ntwo| w"}},
+	"prefix of examples after a space": {choose + "doc_to_text: '{{q}} '\ndoc_to_target: a\ndoc_to_choice: c\n" +
+		"fewshot_config: {split: train, sampler: first_n, gen_prefix: 'So '}\n", 1,
+		[]string{"one So x\n\none | x", "one So x\n\none | y y", "one So x\n\ntwo | zz", "one So x\n\ntwo | w"}},
+	"samples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+		"fewshot_config: {sampler: first_n, samples: [{q: S, a: 0, c: [k]}]}\n", 1,
+		[]string{"S k\n\none| x", "S k\n\none| y y", "S k\n\ntwo| zz", "S k\n\ntwo| w"}},
+	"indices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+		"fewshot_config: {split: train, fewshot_indices: [1]}\n", 1,
+		[]string{"two w\n\none| x", "two w\n\none| y y", "two w\n\ntwo| zz", "two w\n\ntwo| w"}},
+	"a prefix after contexts": {choose +
+		"doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\ngen_prefix: ' so'\n", 0,
+		[]string{"x so| un", "y y so| un", "zz so| deux", "w so| deux"}},
+	"indices of the first": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+		"fewshot_config: {split: train, sampler: first_n, fewshot_indices: [1]}\n", 1,
+		[]string{"one x\n\none| x", "one x\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
+	"samples of any depth": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
+		"fewshot_config: {sampler: first_n, doc_to_text: '{{d.e.f}}{{d.l[1].g}}', samples: [{a: 0, c: [k], d: " +
+		"{e: {f: S}, l: [1, {g: T}]}}]}\n", 1,
+		[]string{"ST k\n\none| x", "ST k\n\none| y y", "ST k\n\ntwo| zz", "ST k\n\ntwo| w"}},
+	"tags of YAML": {choose + "doc_to_text: !!str q\ndoc_to_target: !!int 1\ndoc_to_choice: !!seq [p, !other r]\n",
+		0, []string{"one| p", "one| r", "two| p", "two| r"}},
+	"contexts of examples": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\n" +
+		"fewshot_split: train\nfewshot_config: {sampler: first_n}\n", 1,
+		[]string{"x un\n\nx| un", "x un\n\ny y| un", "x un\n\nzz| deux", "x un\n\nw| deux"}},
+	"likelihood": {head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n", 0,
+		[]string{"one|un", "two|deux"}},
+	"rolling":  {head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n", 0, []string{"un", "deux"}},
+	"generate": {generate, 0, []string{"one|[\"\\n\\n\"] 256", "two|[\"\\n\\n\"] 256"}},
+	"its settings": {generate +
+		"generation_kwargs: {until: ['.', Q], max_gen_toks: 7, do_sample: false, temperature: 0.0}\n", 0,
+		[]string{`one|["." "Q"] 7`, `two|["." "Q"] 7`}},
+	"its delimiter": {generate + "fewshot_delimiter: '#'\n", 0, []string{`one|["#"] 256`, `two|["#"] 256`}},
+	"validation": {strings.Replace(generate, "test_split: test", "validation_split: train", 1), 0,
+		[]string{"one|[\"\\n\\n\"] 256", "two|[\"\\n\\n\"] 256"}},
+}
+
 // TestEveryKey: each key of a file changes the requests as lm-evaluation-harness describes it, and nothing else.
 func TestEveryKey(t *testing.T) {
-	for name, c := range map[string]struct {
-		text  string
-		shots int
-		want  []string
-	}{
-		"columns": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n", 0,
-			[]string{"one| x", "one| y y", "two| zz", "two| w"}},
-		"templates": {choose +
-			"doc_to_text: 'Q {{q}}'\ndoc_to_target: '{{a}}'\ndoc_to_choice: \"{{['+' + q, '-']}}\"\n",
-			0, []string{"Q one| +one", "Q one| -", "Q two| +two", "Q two| -"}},
-		"mapping of choices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: {b: no way, a: yes sir}\n", 0,
-			[]string{"one| no way", "one| yes sir", "two| no way", "two| yes sir"}},
-		"delimiter": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ntarget_delimiter: ''\n", 0,
-			[]string{"one|x", "one|y y", "two|zz", "two|w"}},
-		"prefix": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ngen_prefix: 'So'\n", 0,
-			[]string{"one So| x", "one So| y y", "two So| zz", "two So| w"}},
-		"prefix of its own space": {choose +
-			"doc_to_text: '{{q}} '\ndoc_to_target: a\ndoc_to_choice: c\ngen_prefix: s\n", 0,
-			[]string{"one un| x", "one un| y y", "two deux| zz", "two deux| w"}},
-		"description": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ndescription: 'Of {{s}}: '\n", 0,
-			[]string{"Of un: one| x", "Of un: one| y y", "Of deux: two| zz", "Of deux: two| w"}},
-		"description of a field": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\ndescription: s\n", 0,
-			[]string{"unone| x", "unone| y y", "deuxtwo| zz", "deuxtwo| w"}},
-		"contexts": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\n", 0,
-			[]string{"x| un", "y y| un", "zz| deux", "w| deux"}},
-		"first example": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: train\n" +
-			"fewshot_config: {sampler: first_n}\n", 1,
-			[]string{"one x\n\none| x", "one x\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
-		"an example is not the question": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
-			"fewshot_split: test\nfewshot_config: {sampler: first_n}\n", 1,
-			[]string{"two w\n\none| x", "two w\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
-		"delimiters of examples": {choose +
-			"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_split: train\nfewshot_delimiter: '; '\n" +
-			"fewshot_config: {sampler: first_n, target_delimiter: '='}\n", 1,
-			[]string{"one=x; one| x", "one=x; one| y y", "one=x; two| zz", "one=x; two| w"}},
-		"form of examples": {choose +
-			"doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\nfewshot_config: {split: train, sampler: first_n, " +
-			"doc_to_text: 'E {{q}}', doc_to_target: 1, doc_to_choice: ['n', 'm'], fewshot_delimiter: '/'}\n", 1,
-			[]string{"E one m/one| x", "E one m/one| y y", "E one m/two| zz", "E one m/two| w"}},
-		"prefix of examples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
-			"fewshot_config: {split: train, sampler: first_n, gen_prefix: 'So'}\n", 1,
-			[]string{"one So x\n\none| x", "one So x\n\none| y y", "one So x\n\ntwo| zz", "one So x\n\ntwo| w"}},
-		"prefix of examples after a space": {choose + "doc_to_text: '{{q}} '\ndoc_to_target: a\ndoc_to_choice: c\n" +
-			"fewshot_config: {split: train, sampler: first_n, gen_prefix: 'So '}\n", 1,
-			[]string{"one So x\n\none | x", "one So x\n\none | y y", "one So x\n\ntwo | zz", "one So x\n\ntwo | w"}},
-		"samples": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
-			"fewshot_config: {sampler: first_n, samples: [{q: S, a: 0, c: [k]}]}\n", 1,
-			[]string{"S k\n\none| x", "S k\n\none| y y", "S k\n\ntwo| zz", "S k\n\ntwo| w"}},
-		"indices": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
-			"fewshot_config: {split: train, fewshot_indices: [1]}\n", 1,
-			[]string{"two w\n\none| x", "two w\n\none| y y", "two w\n\ntwo| zz", "two w\n\ntwo| w"}},
-		"a prefix after contexts": {choose +
-			"doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\ngen_prefix: ' so'\n", 0,
-			[]string{"x so| un", "y y so| un", "zz so| deux", "w so| deux"}},
-		"indices of the first": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
-			"fewshot_config: {split: train, sampler: first_n, fewshot_indices: [1]}\n", 1,
-			[]string{"one x\n\none| x", "one x\n\none| y y", "one x\n\ntwo| zz", "one x\n\ntwo| w"}},
-		"samples of any depth": {choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n" +
-			"fewshot_config: {sampler: first_n, doc_to_text: '{{d.e.f}}{{d.l[1].g}}', samples: [{a: 0, c: [k], d: " +
-			"{e: {f: S}, l: [1, {g: T}]}}]}\n", 1,
-			[]string{"ST k\n\none| x", "ST k\n\none| y y", "ST k\n\ntwo| zz", "ST k\n\ntwo| w"}},
-		"tags of YAML": {choose + "doc_to_text: !!str q\ndoc_to_target: !!int 1\ndoc_to_choice: !!seq [p, !other r]\n",
-			0, []string{"one| p", "one| r", "two| p", "two| r"}},
-		"contexts of examples": {choose + "doc_to_text: '{{a}}'\ndoc_to_target: s\ndoc_to_choice: c\n" +
-			"fewshot_split: train\nfewshot_config: {sampler: first_n}\n", 1,
-			[]string{"x un\n\nx| un", "x un\n\ny y| un", "x un\n\nzz| deux", "x un\n\nw| deux"}},
-		"likelihood": {head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: s\n", 0,
-			[]string{"one|un", "two|deux"}},
-		"rolling":  {head + "output_type: loglikelihood_rolling\ndoc_to_target: s\n", 0, []string{"un", "deux"}},
-		"generate": {generate, 0, []string{"one|[\"\\n\\n\"] 256", "two|[\"\\n\\n\"] 256"}},
-		"its settings": {generate +
-			"generation_kwargs: {until: ['.', Q], max_gen_toks: 7, do_sample: false, temperature: 0.0}\n", 0,
-			[]string{`one|["." "Q"] 7`, `two|["." "Q"] 7`}},
-		"its delimiter": {generate + "fewshot_delimiter: '#'\n", 0, []string{`one|["#"] 256`, `two|["#"] 256`}},
-		"validation": {strings.Replace(generate, "test_split: test", "validation_split: train", 1), 0,
-			[]string{"one|[\"\\n\\n\"] 256", "two|[\"\\n\\n\"] 256"}},
-	} {
+	for name, c := range keyCases {
 		got, _, err := ask(t, c.text, pupils, "", c.shots)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, %v\nwant %q", name, got, err, c.want)
@@ -164,65 +167,71 @@ func TestEveryKey(t *testing.T) {
 	}
 }
 
+const (
+	columnsTask = choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"
+	allMetrics  = "metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}, " +
+		"{metric: f1}, {metric: mcc}]\n"
+	scoredRows = `{"q": "1", "a": 0, "c": ["x", "éééé"]}` + "\n" + `{"q": "2", "a": 1, "c": ["mm", "nny"]}` + "\n" +
+		`{"q": "3", "a": [1, 0], "c": ["oy", "pppy"]}` + "\n" +
+		`{"q": "4", "a": 1, "c": ["k", "lll"]}` + "\n"
+)
+
+// metricCases are task files, documents and what the model says, with the figures that follow.
+var metricCases = map[string]struct {
+	text, rows, said string
+	want             map[string]float64
+}{
+	// Scores with the delimiter: −2 −9; −3 −4; −3 −5; −2 −4. By character: −2 −9/4; −3/2 −4/3; −3/2 −5/4; −2 −4/3.
+	// By byte: −2 −9/8; the others as by character. The first choice is said each time: gold 0 1 1 1, said 0 0 0 0.
+	"choices": {columnsTask + allMetrics, scoredRows, "",
+		map[string]float64{"acc": 0.5, "acc_norm": 1, "acc_bytes": 0.75, "exact_match": 0.5, "f1": 0, "mcc": 0}},
+	"usual": {columnsTask, scoredRows, "", map[string]float64{"acc": 0.5, "acc_norm": 1}},
+	"likelihood": {head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: '{{q}}y'\n", scoredRows, "",
+		map[string]float64{"perplexity": math.Exp(2), "acc": 1}},
+	"rolling": {head + "output_type: loglikelihood_rolling\ndoc_to_target: q\n", `{"q": "a b c"}` + "\n" +
+		`{"q": "d"}` + "\n", "", map[string]float64{"word_perplexity": math.Exp(12. / 4),
+		"byte_perplexity": math.Exp(2), "bits_per_byte": 2 / math.Ln2}},
+	"generate": {generate, `{"q": "1", "a": "7"}` + "\n" + `{"q": "2", "a": "8"}` + "\n", "7",
+		map[string]float64{"exact_match": 0.5}},
+	"no trimming": {generate, `{"q": "1", "a": "7"}` + "\n", " 7", map[string]float64{"exact_match": 0}},
+	"an index":    {generate, `{"q": "1", "a": 7}` + "\n", "7", map[string]float64{"exact_match": 1}},
+	"several": {generate, `{"q": "1", "a": ["6", "7"]}` + "\n" + `{"q": "2", "a": ["", "7 "]}` + "\n" +
+		`{"q": "3", "a": ["77", "8"]}` + "\n", "7", map[string]float64{"exact_match": 1. / 3}},
+	"ignored case": {generate + "metric_list: [{metric: exact_match, ignore_case: true}]\n",
+		`{"q": "1", "a": "οδος"}` + "\n" + `{"q": "1", "a": "οδοσ"}` + "\n", "ΟΔΟΣ",
+		map[string]float64{"exact_match": 0.5}},
+	"ignored twice": {generate + "metric_list: [{metric: exact_match, regexes_to_ignore: ['x', ' ']}]\n",
+		`{"q": "1", "a": "a x b"}` + "\n" + `{"q": "1", "a": "ab x"}` + "\n" + `{"q": "1", "a": "axc"}` +
+			"\n", "xa  xbx", map[string]float64{"exact_match": 2. / 3}},
+	"ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, " +
+		"ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
+		`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)! 12xx",
+		map[string]float64{"exact_match": 0}},
+	"ignored but for a space": {generate + "metric_list: [{metric: exact_match, ignore_case: true, " +
+		"ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
+		`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)!12xx",
+		map[string]float64{"exact_match": 0.5}},
+	"ignored before the case": {generate +
+		"metric_list: [{metric: exact_match, ignore_case: true, regexes_to_ignore: ['X+', 'y']}]\n",
+		`{"q": "1", "a": "abxY"}` + "\n" + `{"q": "1", "a": "abx"}` + "\n", "aXXbxY",
+		map[string]float64{"exact_match": 0.5}},
+	"not ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: false, ignore_punctuation: " +
+		"false, ignore_numbers: false}]\n",
+		`{"q": "1", "a": "a"}` + "\n" + `{"q": "1", "a": "a."}` + "\n" + `{"q": "1", "a": "A"}` + "\n" +
+			`{"q": "1", "a": "a1"}` + "\n", "a", map[string]float64{"exact_match": 0.25}},
+	"filters": {generate + "filter_list: [{name: up, filter: [{function: regex, regex_pattern: '([a-z]+)', " +
+		"group_select: -1}, {function: uppercase}, {function: take_first}]}, {name: low, filter: [{function: " +
+		"lowercase}, {function: remove_whitespace}, {function: take_first_k, k: 1}]}, {name: map, filter: " +
+		"[{function: remove_whitespace}, {function: map, mapping_dict: {ONE two: x}, default_value: y}]}]\n",
+		`{"q": "1", "a": "TWO"}` + "\n" + `{"q": "1", "a": "one two"}` + "\n" + `{"q": "1", "a": "x"}` + "\n" +
+			`{"q": "1", "a": "y"}` + "\n", " ONE two\n",
+		map[string]float64{"exact_match,up": 0.25, "exact_match,low": 0.25, "exact_match,map": 0.25}},
+}
+
 // TestMetricsByHand: the figures of requests whose scores are known. The log-probability of a continuation is minus its
 // length, of a text minus twice its length, and what ends in y is greedy.
 func TestMetricsByHand(t *testing.T) {
-	choices := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"
-	all := "metric_list: [{metric: acc}, {metric: acc_norm}, {metric: acc_bytes}, {metric: exact_match}, {metric: " +
-		"f1}, {metric: mcc}]\n"
-	rows := `{"q": "1", "a": 0, "c": ["x", "éééé"]}` + "\n" + `{"q": "2", "a": 1, "c": ["mm", "nny"]}` + "\n" +
-		`{"q": "3", "a": [1, 0], "c": ["oy", "pppy"]}` + "\n" +
-		`{"q": "4", "a": 1, "c": ["k", "lll"]}` + "\n"
-	for name, c := range map[string]struct {
-		text, rows, said string
-		want             map[string]float64
-	}{
-		// Scores with the delimiter: −2 −9; −3 −4; −3 −5; −2 −4. By character: −2 −9/4; −3/2 −4/3; −3/2 −5/4; −2 −4/3.
-		// By byte: −2 −9/8; the others as by character. The first choice is said each time: gold 0 1 1 1, said 0 0 0 0.
-		"choices": {choices + all, rows, "",
-			map[string]float64{"acc": 0.5, "acc_norm": 1, "acc_bytes": 0.75, "exact_match": 0.5, "f1": 0, "mcc": 0}},
-		"usual": {choices, rows, "", map[string]float64{"acc": 0.5, "acc_norm": 1}},
-		"likelihood": {head + "output_type: loglikelihood\ndoc_to_text: q\ndoc_to_target: '{{q}}y'\n", rows, "",
-			map[string]float64{"perplexity": math.Exp(2), "acc": 1}},
-		"rolling": {head + "output_type: loglikelihood_rolling\ndoc_to_target: q\n", `{"q": "a b c"}` + "\n" +
-			`{"q": "d"}` + "\n", "", map[string]float64{"word_perplexity": math.Exp(12. / 4),
-			"byte_perplexity": math.Exp(2), "bits_per_byte": 2 / math.Ln2}},
-		"generate": {generate, `{"q": "1", "a": "7"}` + "\n" + `{"q": "2", "a": "8"}` + "\n", "7",
-			map[string]float64{"exact_match": 0.5}},
-		"no trimming": {generate, `{"q": "1", "a": "7"}` + "\n", " 7", map[string]float64{"exact_match": 0}},
-		"an index":    {generate, `{"q": "1", "a": 7}` + "\n", "7", map[string]float64{"exact_match": 1}},
-		"several": {generate, `{"q": "1", "a": ["6", "7"]}` + "\n" + `{"q": "2", "a": ["", "7 "]}` + "\n" +
-			`{"q": "3", "a": ["77", "8"]}` + "\n", "7", map[string]float64{"exact_match": 1. / 3}},
-		"ignored case": {generate + "metric_list: [{metric: exact_match, ignore_case: true}]\n",
-			`{"q": "1", "a": "οδος"}` + "\n" + `{"q": "1", "a": "οδοσ"}` + "\n", "ΟΔΟΣ",
-			map[string]float64{"exact_match": 0.5}},
-		"ignored twice": {generate + "metric_list: [{metric: exact_match, regexes_to_ignore: ['x', ' ']}]\n",
-			`{"q": "1", "a": "a x b"}` + "\n" + `{"q": "1", "a": "ab x"}` + "\n" + `{"q": "1", "a": "axc"}` +
-				"\n", "xa  xbx", map[string]float64{"exact_match": 2. / 3}},
-		"ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: true, ignore_punctuation: true, " +
-			"ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
-			`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)! 12xx",
-			map[string]float64{"exact_match": 0}},
-		"ignored but for a space": {generate + "metric_list: [{metric: exact_match, ignore_case: true, " +
-			"ignore_punctuation: true, ignore_numbers: true, regexes_to_ignore: ['\\$', 'x+']}]\n",
-			`{"q": "1", "a": "Abc"}` + "\n" + `{"q": "1", "a": "abd"}` + "\n", "$aB(c)!12xx",
-			map[string]float64{"exact_match": 0.5}},
-		"ignored before the case": {generate +
-			"metric_list: [{metric: exact_match, ignore_case: true, regexes_to_ignore: ['X+', 'y']}]\n",
-			`{"q": "1", "a": "abxY"}` + "\n" + `{"q": "1", "a": "abx"}` + "\n", "aXXbxY",
-			map[string]float64{"exact_match": 0.5}},
-		"not ignored": {generate + "metric_list: [{metric: exact_match, ignore_case: false, ignore_punctuation: " +
-			"false, ignore_numbers: false}]\n",
-			`{"q": "1", "a": "a"}` + "\n" + `{"q": "1", "a": "a."}` + "\n" + `{"q": "1", "a": "A"}` + "\n" +
-				`{"q": "1", "a": "a1"}` + "\n", "a", map[string]float64{"exact_match": 0.25}},
-		"filters": {generate + "filter_list: [{name: up, filter: [{function: regex, regex_pattern: '([a-z]+)', " +
-			"group_select: -1}, {function: uppercase}, {function: take_first}]}, {name: low, filter: [{function: " +
-			"lowercase}, {function: remove_whitespace}, {function: take_first_k, k: 1}]}, {name: map, filter: " +
-			"[{function: remove_whitespace}, {function: map, mapping_dict: {ONE two: x}, default_value: y}]}]\n",
-			`{"q": "1", "a": "TWO"}` + "\n" + `{"q": "1", "a": "one two"}` + "\n" + `{"q": "1", "a": "x"}` + "\n" +
-				`{"q": "1", "a": "y"}` + "\n", " ONE two\n",
-			map[string]float64{"exact_match,up": 0.25, "exact_match,low": 0.25, "exact_match,map": 0.25}},
-	} {
+	for name, c := range metricCases {
 		_, got, err := ask(t, c.text, c.rows, c.said, 0)
 		same := maps.EqualFunc(got, c.want, func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
 		if err != nil || !same {
@@ -311,79 +320,5 @@ func TestLiterals(t *testing.T) {
 	}
 	if _, err := literal(strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestEveryKeyRefused: a value that a key cannot have is an error that names the key.
-func TestEveryKeyRefused(t *testing.T) {
-	choices := choose + "doc_to_text: q\ndoc_to_target: a\ndoc_to_choice: c\n"
-	for _, c := range []struct{ text, want string }{
-		{choices + "fewshot_config: 3\n", "fewshot_config: want a mapping"},
-		{choices + "fewshot_config: {fewshot_indices: 3}\n", "fewshot_indices: want a list of whole numbers"},
-		{choices + "fewshot_config: {fewshot_indices: [a]}\n", "fewshot_indices: want a list of whole numbers"},
-		{choices + "num_fewshot: 1\nfewshot_config: {fewshot_indices: [2]}\n",
-			"fewshot_indices has 2; there are 2 documents"},
-		{choices + "num_fewshot: 1\nfewshot_config: {fewshot_indices: [-1]}\n",
-			"fewshot_indices has -1; there are 2 documents"},
-		{choices + "fewshot_config: {samples: 3}\n", "samples: 3 cannot be had"},
-		{choices + "fewshot_config: {samples: [3]}\n", "samples: want a list of mappings"},
-		{choices + "fewshot_config: {other: 3}\n", `fewshot_config: key "other" is not supported`},
-		{choices + "fewshot_config: {doc_to_text: !function utils.x}\n", "doc_to_text: the function utils.x"},
-		{choices + "num_fewshot: 2\nfewshot_split: test\nfewshot_config: {sampler: first_n}\n",
-			"2 examples are asked for, there are 1"},
-		{choices + "num_fewshot: 2\nfewshot_split: test\n",
-			"2 examples are asked for, there are 2 documents to draw from"},
-		{choices + "num_fewshot: x\n", "num_fewshot: x is not a whole number"},
-		{choices + "target_delimiter: 3\n", "target_delimiter: 3 is not a text"},
-		{choices + "filter_list: 3\n", "filter_list: want a list"},
-		{choices + "filter_list: [3]\n", "filter_list: want a list of mappings"},
-		{choices + "filter_list: [{name: x}]\n", "an entry has no name or no filter"},
-		{choices + "filter_list: [{filter: []}]\n", "an entry has no name or no filter"},
-		{choices + "filter_list: [{name: x, filter: [3]}]\n", "filter_list: x: want a list of mappings"},
-		{choices + "filter_list: [{name: x, filter: [{function: lowercase}]}]\n",
-			"multiple_choice has no text to filter"},
-		{choices + "metric_list: 3\n", "metric_list: want a list"},
-		{choices + "metric_list: []\n", "metric_list: want a list"},
-		{choices + "metric_list: [3]\n", "metric_list: want a list of mappings"},
-		{choices + "metric_list: [{metric: !function m.x}]\n", "the metric m.x is Python"},
-		{choices + "metric_list: [{metric: acc, higher_is_better: false}]\n", "higher_is_better is false"},
-		{choices + "metric_list: [{metric: acc, other: 3}]\n", `acc: key "other" is not supported`},
-		{choices + "metric_list: [{metric: exact_match, regexes_to_ignore: ['(']}]\n", "the pattern"},
-		{choices + "metric_list: [{metric: acc, aggregation: !function m.x}]\n", "aggregation: the function m.x"},
-		{generate + "generation_kwargs: 3\n", "generation_kwargs: want a mapping"},
-		{generate + "generation_kwargs: {max_gen_toks: -3}\n", "-3 tokens at most"},
-		{generate + "generation_kwargs: {max_gen_toks: 0}\n", "0 tokens at most"},
-		{generate + "generation_kwargs: {temperature: 0.5}\n", "temperature is 0.5"},
-		{generate + "generation_kwargs: {top_p: 1}\n", `generation_kwargs: key "top_p" is not supported`},
-		{strings.Replace(generate, "doc_to_target: a\n", "", 1), "doc_to_target is missing"},
-		{strings.Replace(generate, "doc_to_text: q\n", "", 1), "doc_to_text is missing"},
-		{strings.Replace(choices, "doc_to_choice: c\n", "", 1), "doc_to_choice is missing"},
-		{strings.Replace(choices, "dataset_path: json\n", "", 1), "dataset_path is missing"},
-		{strings.Replace(choices, "dataset_kwargs: {", "dataset_kwargs: {other: 3, ", 1),
-			`dataset_kwargs: key "other" is not supported`},
-		{strings.Replace(choices, "dataset_kwargs: {", "dataset_kwargs: {other: {a: 3}, ", 1),
-			`dataset_kwargs: key "other" is not supported`},
-		{strings.Replace(choices, "doc_to_choice: c", "doc_to_choice: []", 1), "is not a list of choices"},
-		{strings.Replace(choices, "doc_to_choice: c", "doc_to_choice: ['', a]", 1), "a choice is empty"},
-		{strings.Replace(choices, "doc_to_choice: c", "doc_to_choice: 'x {{q}}'", 1), `"x one" is not a list`},
-		{strings.Replace(choices, "doc_to_target: a", "doc_to_target: []", 1), "doc_to_target gives no choice"},
-		{strings.Replace(choices, "doc_to_target: a", "doc_to_target: 2", 1), "which is none of the 2 choices"},
-		{strings.Replace(choices, "doc_to_target: a", "doc_to_target: -1", 1), "which is none of the 2 choices"},
-		{strings.Replace(choices, "doc_to_text: q", "doc_to_text: c", 1), "want a text"},
-		{strings.Replace(choices, "doc_to_text: q", "doc_to_text: 2", 1), "the index 2 is outside of 2 choices"},
-		{strings.Replace(generate, "doc_to_target: a", "doc_to_target: []", 1), "doc_to_target gives no answer"},
-		{strings.Replace(generate, "doc_to_target: a", "doc_to_target: 1.5", 1),
-			"want a text or the index of a choice"},
-	} {
-		_, _, err := ask(t, c.text, pupils, "", 0)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s\n%v; want %q", strings.TrimPrefix(c.text, head), err, c.want)
-		}
-	}
-	for rows, want := range map[string]string{"": "no documents", `{"q": "x"}` + "\n" +
-		`{"a": 0, "q": "x", "c": ["x"]}` + "\n": `field "a" is missing`} {
-		if _, _, err := ask(t, choices, rows, "", 0); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", rows, err)
-		}
 	}
 }

@@ -197,7 +197,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// Values of documents as Python has them, and what is a text, an index or a list.
+// Values of documents as Python has them, what is digits, and where a space is needed.
 func TestFieldValues(t *testing.T) {
 	for _, c := range []struct{ in, want any }{{json.Number("3"), 3}, {json.Number("-3"), -3},
 		{json.Number("1.5"), 1.5}, {json.Number("1e3"), 1000.0}, {true, 1}, {false, 0}, {"3", "3"}, {nil, nil},
@@ -212,6 +212,19 @@ func TestFieldValues(t *testing.T) {
 			t.Errorf("%q is digits: %v", s, !want)
 		}
 	}
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"", "x", false}, {"a", "b", true}, {"a ", "b", false}, {"a", " b", false}, {"é", "日", true},
+		{"a\n", "b", false}} {
+		if apart(c.a, c.b) != c.want {
+			t.Errorf("%q and %q need a space: %v", c.a, c.b, !c.want)
+		}
+	}
+}
+
+// What a key makes of a document: a text, an index or a list.
+func TestFieldsOfADocument(t *testing.T) {
 	doc := map[string]any{"q": "text", "n": json.Number("1"), "l": []any{"x", "y"}, "digits": "1",
 		"literal": "['a', 'b']"}
 	f := func(choices bool) *fields {
@@ -262,15 +275,6 @@ func TestFieldValues(t *testing.T) {
 			t.Errorf("%v is a list of choices %v", spec, got)
 		}
 	}
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{{"", "x", false}, {"a", "b", true}, {"a ", "b", false}, {"a", " b", false}, {"é", "日", true},
-		{"a\n", "b", false}} {
-		if apart(c.a, c.b) != c.want {
-			t.Errorf("%q and %q need a space: %v", c.a, c.b, !c.want)
-		}
-	}
 }
 
 // The best choice: the highest per unit, the first of equals, also of one and where all are bad.
@@ -300,87 +304,5 @@ func TestBestChoice(t *testing.T) {
 		if greedy(x, list) != want {
 			t.Errorf("choice %d is greedy: %v", k, 1-want)
 		}
-	}
-}
-
-// Documents that lack what a function of the harness needs are refused by the field's name.
-func TestFunctionsNeedTheirFields(t *testing.T) {
-	hella := func() map[string]any {
-		return map[string]any{"activity_label": "A", "ctx_a": "a.", "ctx_b": "b",
-			"endings": []any{"x", "y"}, "label": "1"}
-	}
-	doc := hella()
-	if err := hellaSwag(doc); err != nil || doc["gold"] != 1 || len(doc["choices"].([]any)) != 2 {
-		t.Errorf("%v, %v", doc, err)
-	}
-	for field, bad := range map[string]any{"activity_label": nil, "ctx_a": 3, "ctx_b": nil, "endings": "x",
-		"label": "one"} {
-		doc := hella()
-		doc[field] = bad
-		if err := hellaSwag(doc); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	doc = hella()
-	doc["endings"] = []any{"x", 3}
-	if err := hellaSwag(doc); err == nil || !strings.Contains(err.Error(), "ending 1") {
-		t.Errorf("%v", err)
-	}
-	copa := map[string]any{"premise": "It rained.", "question": "cause", "choice1": "Clouds came.",
-		"choice2": "It was dry.", "label": json.Number("1")}
-	for label, want := range map[any]string{json.Number("0"): " clouds came.", json.Number("1"): " it was dry."} {
-		copa["label"] = label
-		if got, err := copaTarget(copa); err != nil || got != want {
-			t.Errorf("%v: %v, %v", label, got, err)
-		}
-	}
-	for _, field := range []string{"premise", "question"} {
-		less := map[string]any{}
-		for k, v := range copa {
-			if k != field {
-				less[k] = v
-			}
-		}
-		if _, err := copaText(less); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	for sentence, good := range map[string]bool{"a _ b": true, "a b": false} {
-		if _, _, err := blank(map[string]any{"sentence": sentence}); (err == nil) != good {
-			t.Errorf("%s: %v", sentence, err)
-		}
-	}
-	after := fieldFunctions["preprocess_winogrande.doc_to_target"]
-	for sentence, want := range map[string]string{"a _ b": "b", "a _\t b c \n": "b c", "a _": "", "_ b _ c": "b _ c"} {
-		if got, err := after.apply(map[string]any{"sentence": sentence}); err != nil || got != want {
-			t.Errorf("%q ends with %q, %v; want %q", sentence, got, err, want)
-		}
-	}
-	for _, c := range []struct {
-		task, folder, name string
-		want               string
-	}{{"x", "y", "hellaswag.utils.process_docs", "hellaswag.utils.process_docs"},
-		{"hellaswag", "y", "utils.process_docs", "hellaswag.utils.process_docs"},
-		{"x", "hellaswag", "utils.process_docs", "hellaswag.utils.process_docs"},
-		{"x", "y", "utils.process_docs", ""}} {
-		s := &spec{name: c.task}
-		for range 2 { // a function that is used twice is named once
-			if f, err := find(s, c.folder, "process_docs", function(c.name),
-				docFunctions); (f != nil) != (c.want != "") || (err == nil) != (f != nil) ||
-				strings.Join(s.functions, " ") != c.want {
-				t.Errorf("%+v: %v, %v, %q", c, f, err, s.functions)
-			}
-		}
-	}
-	for name, answer := range map[string]bool{"1": true, "2": true, "3": false, "": false} {
-		f := fieldFunctions["preprocess_winogrande.doc_to_text"]
-		if got, err := f.apply(map[string]any{"answer": name}); (err == nil) != answer || answer &&
-			fmt.Sprint(got) != fmt.Sprint(name[0]-'1') {
-			t.Errorf("%q: %v, %v", name, got, err)
-		}
-	}
-	if _, err := wscText(map[string]any{"text": "a b", "span1_text": "a", "span2_text": "b",
-		"span2_index": "x"}); err == nil || !strings.Contains(err.Error(), "span2_index") {
-		t.Errorf("%v", err)
 	}
 }
