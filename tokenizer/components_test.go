@@ -55,8 +55,11 @@ func TestPreTokenizerFields(t *testing.T) {
 			t.Errorf("%s of %q: %q, want %q", c.json, c.text, got, c.want)
 		}
 	}
-	// The patterns with scanners, under every behaviour: all of a text matches, so that nothing is left of it if
-	// matches are removed.
+}
+
+// The patterns with scanners, under every behaviour: all of a text matches, so that nothing is left of it if matches
+// are removed.
+func TestScannersUnderBehaviors(t *testing.T) {
 	for _, pattern := range []string{PatternGPT2, PatternLlama3, PatternQwen2} {
 		expr, _ := json.Marshal(pattern)
 		for behavior, want := range map[string][]string{
@@ -74,6 +77,10 @@ func TestPreTokenizerFields(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Fields of pre-tokenizers that are wrong or missing.
+func TestPreTokenizerRefuses(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"type":"Metaspace","prepend_scheme":"last"}`: "unknown prepend_scheme",
 		`{"type":"Metaspace","replacement":"xy"}`:      "one character",

@@ -65,21 +65,64 @@ func TestFallbackIsWhole(t *testing.T) {
 	}
 }
 
+// addedKinds are added tokens of every kind.
+var addedKinds = []struct {
+	text              string
+	id                int32
+	word, left, right bool
+}{{"<p>", 10, false, false, false}, {"<l>", 11, false, true, false},
+	{"<r>", 12, false, false, true}, {"<b>", 13, false, true, true},
+	{"<w>", 14, true, false, false}, {" <s>", 15, false, false, false}, {"\n", 16, false, false, false},
+	{"<p><", 17, false, false, false}, {"é", 18, true, false, true}}
+
+// foundToken is where an added token is in a text, with the white space that it strips.
+type foundToken struct {
+	from, to int
+	id       int32
+}
+
+// plainSearch finds addedKinds one place after the other.
+func plainSearch(s string) (found []foundToken) {
+	isWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	done := 0
+	for i := 0; i < len(s); {
+		best := -1
+		for k, a := range addedKinds {
+			if strings.HasPrefix(s[i:], a.text) && (best < 0 || len(a.text) > len(addedKinds[best].text)) {
+				best = k
+			}
+		}
+		if best < 0 {
+			i++
+			continue
+		}
+		a, from, to := addedKinds[best], i, i+len(addedKinds[best].text)
+		i = to
+		before, n := utf8.DecodeLastRuneInString(s[:from])
+		after, m := utf8.DecodeRuneInString(s[to:])
+		if a.word && (n > 0 && isWord(before) || m > 0 && isWord(after)) {
+			continue
+		}
+		if a.left {
+			for from > done && s[from-1] == ' ' || from > done && s[from-1] == '\n' {
+				from--
+			}
+		}
+		for a.right && to < len(s) && (s[to] == ' ' || s[to] == '\n') {
+			to++
+		}
+		found = append(found, foundToken{from, to, a.id})
+		done = to
+	}
+	return found
+}
+
 // TestAddedTokensByDefinition: random texts of added tokens of every kind against a plain search: leftmost, longest;
 // words around a single_word token reject it as a whole; stripped white space belongs to the token, and the search goes
 // on right after the match.
 func TestAddedTokensByDefinition(t *testing.T) {
-	type added struct {
-		text              string
-		id                int32
-		word, left, right bool
-	}
-	tokens := []added{{"<p>", 10, false, false, false}, {"<l>", 11, false, true, false},
-		{"<r>", 12, false, false, true}, {"<b>", 13, false, true, true},
-		{"<w>", 14, true, false, false}, {" <s>", 15, false, false, false}, {"\n", 16, false, false, false},
-		{"<p><", 17, false, false, false}, {"é", 18, true, false, true}}
 	var list []string
-	for _, a := range tokens {
+	for _, a := range addedKinds {
 		content, _ := json.Marshal(a.text)
 		list = append(list, fmt.Sprintf(
 			`{"id":%d,"content":%s,"single_word":%v,"lstrip":%v,"rstrip":%v,"normalized":false,"special":true}`,
@@ -88,44 +131,8 @@ func TestAddedTokensByDefinition(t *testing.T) {
 	tok := parsed(t, `{"added_tokens":[`+strings.Join(list, ",")+
 		`],"model":{"type":"BPE","vocab":{"x":0," ":1,"<":2,">":3,"p":4,"l":5,"r":6,"b":7,"w":8,"s":9},"merges":[]}}`)
 	plain := map[rune]int32{'x': 0, ' ': 1, '<': 2, '>': 3, 'p': 4, 'l': 5, 'r': 6, 'b': 7, 'w': 8, 's': 9}
-	isWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 	naive := func(s string) (out []int32) {
-		type span struct {
-			from, to int
-			id       int32
-		}
-		var found []span
 		done := 0
-		for i := 0; i < len(s); {
-			best := -1
-			for k, a := range tokens {
-				if strings.HasPrefix(s[i:], a.text) && (best < 0 || len(a.text) > len(tokens[best].text)) {
-					best = k
-				}
-			}
-			if best < 0 {
-				i++
-				continue
-			}
-			a, from, to := tokens[best], i, i+len(tokens[best].text)
-			i = to
-			before, n := utf8.DecodeLastRuneInString(s[:from])
-			after, m := utf8.DecodeRuneInString(s[to:])
-			if a.word && (n > 0 && isWord(before) || m > 0 && isWord(after)) {
-				continue
-			}
-			if a.left {
-				for from > done && s[from-1] == ' ' || from > done && s[from-1] == '\n' {
-					from--
-				}
-			}
-			for a.right && to < len(s) && (s[to] == ' ' || s[to] == '\n') {
-				to++
-			}
-			found = append(found, span{from, to, a.id})
-			done = to
-		}
-		done = 0
 		write := func(text string) {
 			for _, r := range text {
 				if id, ok := plain[r]; ok {
@@ -133,7 +140,7 @@ func TestAddedTokensByDefinition(t *testing.T) {
 				}
 			}
 		}
-		for _, f := range found {
+		for _, f := range plainSearch(s) {
 			if done < f.from {
 				write(s[done:f.from])
 			}

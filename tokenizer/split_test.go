@@ -17,6 +17,54 @@ func pieces(pre preTokenizer, text string) (out []string, firsts []bool) {
 	return out, firsts
 }
 
+// splitPart is a match of Split's pattern, or what is between two of them.
+type splitPart struct {
+	s     string
+	match bool
+}
+
+// plainSplit is a behaviour of Split as a plain loop.
+func plainSplit(parts []splitPart, do behavior) (want []string) {
+	switch do {
+	case removed:
+		for _, p := range parts {
+			if !p.match {
+				want = append(want, p.s)
+			}
+		}
+	case isolated:
+		for _, p := range parts {
+			want = append(want, p.s)
+		}
+	case mergedWithPrevious:
+		for i, p := range parts {
+			if p.match && i > 0 && !parts[i-1].match {
+				want[len(want)-1] += p.s
+			} else {
+				want = append(want, p.s)
+			}
+		}
+	case mergedWithNext:
+		for i, p := range slices.Backward(parts) {
+			if p.match && i < len(parts)-1 && !parts[i+1].match {
+				want[len(want)-1] = p.s + want[len(want)-1]
+			} else {
+				want = append(want, p.s)
+			}
+		}
+		slices.Reverse(want)
+	case contiguous:
+		for i, p := range parts {
+			if i > 0 && p.match == parts[i-1].match {
+				want[len(want)-1] += p.s
+			} else {
+				want = append(want, p.s)
+			}
+		}
+	}
+	return want
+}
+
 // Every behaviour of Split, inverted or not, as Hugging Face documents it: on random texts against a plain loop. A
 // match joins its neighbour unless that is a match itself; contiguous ones are joined.
 func TestSplitByDefinition(t *testing.T) {
@@ -26,54 +74,13 @@ func TestSplitByDefinition(t *testing.T) {
 		for range 1 + g.IntN(9) {
 			text += []string{"-", "a", "é", "b"}[g.IntN(4)]
 		}
-		type part struct {
-			s     string
-			match bool
-		}
 		for _, invert := range []bool{false, true} {
-			var parts []part // dashes alone, the rest in runs
+			var parts []splitPart // dashes alone, the rest in runs
 			for _, m := range regexp.MustCompile(`-|[^-]+`).FindAllString(text, -1) {
-				parts = append(parts, part{m, (m == "-") != invert})
+				parts = append(parts, splitPart{m, (m == "-") != invert})
 			}
 			for _, do := range []behavior{removed, isolated, mergedWithPrevious, mergedWithNext, contiguous} {
-				var want []string
-				switch do {
-				case removed:
-					for _, p := range parts {
-						if !p.match {
-							want = append(want, p.s)
-						}
-					}
-				case isolated:
-					for _, p := range parts {
-						want = append(want, p.s)
-					}
-				case mergedWithPrevious:
-					for i, p := range parts {
-						if p.match && i > 0 && !parts[i-1].match {
-							want[len(want)-1] += p.s
-						} else {
-							want = append(want, p.s)
-						}
-					}
-				case mergedWithNext:
-					for i, p := range slices.Backward(parts) {
-						if p.match && i < len(parts)-1 && !parts[i+1].match {
-							want[len(want)-1] = p.s + want[len(want)-1]
-						} else {
-							want = append(want, p.s)
-						}
-					}
-					slices.Reverse(want)
-				case contiguous:
-					for i, p := range parts {
-						if i > 0 && p.match == parts[i-1].match {
-							want[len(want)-1] += p.s
-						} else {
-							want = append(want, p.s)
-						}
-					}
-				}
+				want := plainSplit(parts, do)
 				got, firsts := pieces(splitPre{matchRune(func(r rune) bool { return r == '-' }), do, invert}, text)
 				if !slices.Equal(got, want) {
 					t.Fatalf("%s, inverted %v, of %q: %q, want %q", do, invert, text, got, want)

@@ -11,13 +11,6 @@ import (
 // number.
 func TestBothSides(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("{% if true %}", n) + "x" + strings.Repeat("{% endif %}", n) }
-	deep := func(n int) any { // a list inside n-1 others
-		v := any("x")
-		for range n {
-			v = []any{v}
-		}
-		return v
-	}
 	calls := func(n int) string { // a macro that calls itself n times in all
 		return fmt.Sprintf("{%% macro f(k) %%}{%% if k > 1 %%}{{ f(k - 1) }}{%% endif %%}{%% endmacro %%}{{ f(%d) }}ok",
 			n)
@@ -57,6 +50,17 @@ func TestBothSides(t *testing.T) {
 			!strings.Contains(err.Error(), "takes longer") {
 			t.Errorf("%s: %.60q, %v; want an error with %q", name, got, err, c.text)
 		}
+	}
+}
+
+// Both sides of the limits of a variable: its depth and its size.
+func TestVariableBounds(t *testing.T) {
+	deep := func(n int) any { // a list inside n-1 others
+		v := any("x")
+		for range n {
+			v = []any{v}
+		}
+		return v
 	}
 	for n, good := range map[int]bool{100: true, 101: false} {
 		conv := hello

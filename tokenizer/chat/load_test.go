@@ -59,6 +59,10 @@ func TestLoadTokens(t *testing.T) {
 	if got, err := tpl.Render(hello); err != nil || got != "[]" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// A file that is there and cannot be read is named.
+func TestLoadFails(t *testing.T) {
 	lost := errors.New("lost")
 	for _, bad := range []string{"tokenizer_config.json", "chat_template.jinja"} {
 		_, err := Load(func(name string, _ int64) ([]byte, error) {
