@@ -41,55 +41,63 @@ func TestNumbersInAnyNotation(t *testing.T) {
 	}
 }
 
+var (
+	oneMessage = []fieldsOf{{"role": "user", "content": "hi"}}
+	oneTool    = []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
+)
+
+// bracketed writes each message in brackets, with the argument x of its first call, and T where there are tools.
+const bracketed = "{% for m in messages %}[{{ m.content }}{% if m.tool_calls %}{{ " +
+	"m.tool_calls[0].function.arguments.x }}{% endif %}]{% endfor %}{% if tools %}T{% endif %}"
+
+// wrongChats are fields of formats, tools and conversations that are wrong.
+var wrongChats = []struct {
+	more        fieldsOf
+	param, says string
+}{
+	{fieldsOf{"continue_final_message": true, "messages": []fieldsOf{{"role": "assistant",
+		"tool_calls": []any{fieldsOf{"function": fieldsOf{"name": "f"}}}}}}, "continue_final_message",
+		"needs a last message with text"},
+	{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "tool_calls": []any{fieldsOf{"id": "x"}}}}}, "messages",
+		"entry 0 has no function"},
+	{fieldsOf{"tools": oneTool, "tool_choice": "required"}, "tool_choice", "only none and auto are served"},
+	{fieldsOf{"tools": oneTool, "tool_choice": fieldsOf{"type": "function"}}, "tool_choice", "only none and auto"},
+	{fieldsOf{"response_format": fieldsOf{"type": "json_object"}, "stop_token_ids": []int{1}}, "stop",
+		"cannot be used with response_format"},
+	{fieldsOf{"response_format": fieldsOf{"type": "json_object"},
+		"stop": "x"}, "stop", "cannot be used with response_format"},
+	{fieldsOf{"tool_choice": "required"}, "tool_choice", "needs tools"},
+	{fieldsOf{"response_format": fieldsOf{"type": "json_schema"}}, "response_format",
+		"must be an object with a schema"},
+	{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": 3}},
+		"response_format", "must be an object with a schema"},
+	{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"name": "x"}}},
+		"response_format", "schema: is missing"},
+	{fieldsOf{"response_format": fieldsOf{"type": "json_schema",
+		"json_schema": fieldsOf{"schema": true, "nmae": 1}}}, "response_format", "did you mean name?"},
+	{fieldsOf{"response_format": fieldsOf{"type": "text", "x": 1}}, "response_format", "this field is unknown"},
+	{fieldsOf{"response_format": "text"}, "response_format", "must be an object"},
+	{fieldsOf{"stop_token_ids": []int{1, 2, 3}}, "stop_token_ids", "has 3 entries, at most 2 are allowed"},
+	{fieldsOf{"stop_token_ids": []int{260}}, "stop_token_ids", "outside the vocabulary of 260"},
+	{fieldsOf{"functions": []any{}}, "functions", "old form of tools"},
+	{fieldsOf{"function_call": "auto"}, "function_call", "old form of tool_choice"},
+	{fieldsOf{"modalities": []string{"audio"}}, "modalities", "only text"},
+	{fieldsOf{"max_tokens": 0}, "max_tokens", "is 0, must be positive"},
+	{fieldsOf{"stream_options": fieldsOf{"x": 1}, "stream": true}, "stream_options", "unknown"},
+	{fieldsOf{"logit_bias": fieldsOf{"05": 1}}, "logit_bias", "not a token id"},
+	{fieldsOf{"logit_bias": fieldsOf{"5": nil}}, "logit_bias", "is null"},
+	{fieldsOf{"chat_template_kwargs": fieldsOf{"m": []int{1}}}, "chat_template_kwargs", "neither a string"},
+	{fieldsOf{"chat_template_kwargs": fieldsOf{"absent": 1}}, "chat_template_kwargs", "not a variable"},
+	{fieldsOf{"messages": []any{"x"}}, "messages", "entry 0 is"},
+	{fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x", "colour": 1}}}, "messages",
+		"entry 0: colour: this field is unknown"},
+}
+
 // Fields of formats, tools and conversations that are wrong, each by the words a client reads.
 func TestChatRefusals(t *testing.T) {
-	r := newRig(t, setup{template: "{% for m in messages %}[{{ m.content }}{% if m.tool_calls %}{{ " +
-		"m.tool_calls[0].function.arguments.x }}{% endif %}]{% endfor %}{% if tools %}T{% endif %}",
-		Config: Config{Limits: Limits{Biases: 2}}})
-	say := []fieldsOf{{"role": "user", "content": "hi"}}
-	tool := []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
-	for _, c := range []struct {
-		more        fieldsOf
-		param, says string
-	}{
-		{fieldsOf{"continue_final_message": true, "messages": []fieldsOf{{"role": "assistant",
-			"tool_calls": []any{fieldsOf{"function": fieldsOf{"name": "f"}}}}}}, "continue_final_message",
-			"needs a last message with text"},
-		{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "tool_calls": []any{fieldsOf{"id": "x"}}}}}, "messages",
-			"entry 0 has no function"},
-		{fieldsOf{"tools": tool, "tool_choice": "required"}, "tool_choice", "only none and auto are served"},
-		{fieldsOf{"tools": tool, "tool_choice": fieldsOf{"type": "function"}}, "tool_choice", "only none and auto"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_object"}, "stop_token_ids": []int{1}}, "stop",
-			"cannot be used with response_format"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_object"},
-			"stop": "x"}, "stop", "cannot be used with response_format"},
-		{fieldsOf{"tool_choice": "required"}, "tool_choice", "needs tools"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_schema"}}, "response_format",
-			"must be an object with a schema"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": 3}},
-			"response_format", "must be an object with a schema"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"name": "x"}}},
-			"response_format", "schema: is missing"},
-		{fieldsOf{"response_format": fieldsOf{"type": "json_schema",
-			"json_schema": fieldsOf{"schema": true, "nmae": 1}}}, "response_format", "did you mean name?"},
-		{fieldsOf{"response_format": fieldsOf{"type": "text", "x": 1}}, "response_format", "this field is unknown"},
-		{fieldsOf{"response_format": "text"}, "response_format", "must be an object"},
-		{fieldsOf{"stop_token_ids": []int{1, 2, 3}}, "stop_token_ids", "has 3 entries, at most 2 are allowed"},
-		{fieldsOf{"stop_token_ids": []int{260}}, "stop_token_ids", "outside the vocabulary of 260"},
-		{fieldsOf{"functions": []any{}}, "functions", "old form of tools"},
-		{fieldsOf{"function_call": "auto"}, "function_call", "old form of tool_choice"},
-		{fieldsOf{"modalities": []string{"audio"}}, "modalities", "only text"},
-		{fieldsOf{"max_tokens": 0}, "max_tokens", "is 0, must be positive"},
-		{fieldsOf{"stream_options": fieldsOf{"x": 1}, "stream": true}, "stream_options", "unknown"},
-		{fieldsOf{"logit_bias": fieldsOf{"05": 1}}, "logit_bias", "not a token id"},
-		{fieldsOf{"logit_bias": fieldsOf{"5": nil}}, "logit_bias", "is null"},
-		{fieldsOf{"chat_template_kwargs": fieldsOf{"m": []int{1}}}, "chat_template_kwargs", "neither a string"},
-		{fieldsOf{"chat_template_kwargs": fieldsOf{"absent": 1}}, "chat_template_kwargs", "not a variable"},
-		{fieldsOf{"messages": []any{"x"}}, "messages", "entry 0 is"},
-		{fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x", "colour": 1}}}, "messages",
-			"entry 0: colour: this field is unknown"},
-	} {
-		body := fieldsOf{"messages": say, "max_tokens": 2}
+	r := newRig(t, setup{template: bracketed, Config: Config{Limits: Limits{Biases: 2}}})
+	for _, c := range wrongChats {
+		body := fieldsOf{"messages": oneMessage, "max_tokens": 2}
 		maps.Copy(body, c.more)
 		if msg := r.refused("/v1/chat/completions", body, http.StatusBadRequest, c.param,
 			""); !strings.Contains(msg, c.says) {
@@ -97,12 +105,16 @@ func TestChatRefusals(t *testing.T) {
 		}
 	}
 	other := newRig(t, setup{template: "{% for m in messages %}{{ m.content | upper }}{% endfor %}"})
-	if msg := other.refused("/v1/chat/completions", fieldsOf{"messages": say, "continue_final_message": true},
+	if msg := other.refused("/v1/chat/completions", fieldsOf{"messages": oneMessage, "continue_final_message": true},
 		http.StatusBadRequest, "continue_final_message", ""); !strings.Contains(msg,
 		"does not write the last message as it was sent") {
 		t.Errorf("%q", msg)
 	}
-	// What is accepted, and the tokens that it becomes.
+}
+
+// Fields of conversations that are accepted, and the tokens that they become.
+func TestChatPrompts(t *testing.T) {
+	r := newRig(t, setup{template: bracketed, Config: Config{Limits: Limits{Biases: 2}}})
 	for _, c := range []struct {
 		more fieldsOf
 		want string
@@ -110,9 +122,9 @@ func TestChatRefusals(t *testing.T) {
 		{fieldsOf{}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 3}, "hi]"},
 		{fieldsOf{"truncate_prompt_tokens": 4}, "[hi]"}, {fieldsOf{"truncate_prompt_tokens": 5}, "[hi]"},
 		{fieldsOf{"response_format": fieldsOf{"type": "text"}, "stop": "x"}, "[hi]"},
-		{fieldsOf{"tools": tool}, "[hi]T"},
-		{fieldsOf{"tools": tool, "tool_choice": "auto"}, "[hi]T"},
-		{fieldsOf{"tools": tool, "tool_choice": "none"}, "[hi]"},
+		{fieldsOf{"tools": oneTool}, "[hi]T"},
+		{fieldsOf{"tools": oneTool, "tool_choice": "auto"}, "[hi]T"},
+		{fieldsOf{"tools": oneTool, "tool_choice": "none"}, "[hi]"},
 		{fieldsOf{"tools": []any{}, "tool_choice": "required"}, "[hi]"},
 		{fieldsOf{"tool_choice": "none"}, "[hi]"}, {fieldsOf{"tool_choice": "auto"}, "[hi]"},
 		{fieldsOf{"messages": []fieldsOf{{"role": "assistant", "content": "a",
@@ -121,8 +133,8 @@ func TestChatRefusals(t *testing.T) {
 		{fieldsOf{"modalities": []string{"text"}, "user": "u", "max_tokens": 2.0}, "[hi]"},
 		{fieldsOf{"stop_token_ids": []int{1, 2}}, "[hi]"},
 	} {
-		body := fieldsOf{"messages": say, "max_tokens": 2, "ignore_eos": true, "temperature": 0, "logprobs": true,
-			"stop": []string{"\x00"}}
+		body := fieldsOf{"messages": oneMessage, "max_tokens": 2, "ignore_eos": true, "temperature": 0,
+			"logprobs": true, "stop": []string{"\x00"}}
 		maps.Copy(body, c.more)
 		var reply chatReply
 		var same completionReply
@@ -139,9 +151,8 @@ func TestChatRefusals(t *testing.T) {
 // With tools the text of a stream is held back to its end, where it is known what it is; tokens come as they are made.
 func TestToolStreams(t *testing.T) {
 	r := newRig(t, setup{})
-	tool := []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
-	base := fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "hi"}}, "max_tokens": 6, "temperature": 0,
-		"tools": tool, "logit_bias": fieldsOf{"65": 100}}
+	base := fieldsOf{"messages": oneMessage, "max_tokens": 6, "temperature": 0, "tools": oneTool,
+		"logit_bias": fieldsOf{"65": 100}}
 	for _, logprobs := range []bool{false, true} {
 		body := maps.Clone(base)
 		body["logprobs"] = logprobs

@@ -15,30 +15,30 @@ import (
 	"antiphase/infer"
 )
 
+// sampled asks for a completion with some fields changed; ids are its tokens.
+func (r *rig) sampled(change fieldsOf) (ids string, c completionReply) {
+	r.t.Helper()
+	body := fieldsOf{"prompt": "abc", "max_tokens": 24, "temperature": 1, "seed": 1, "ignore_eos": true, "logprobs": 0}
+	maps.Copy(body, change)
+	r.post("/v1/completions", body, &c)
+	return strings.Join(c.Choices[0].Logprobs.Tokens, "|"), c
+}
+
 // TestFieldsTakeEffect: every sampling field of a request changes what it is for. A field that was read and dropped
 // would pass every other test.
 func TestFieldsTakeEffect(t *testing.T) {
 	r := newRig(t, setup{})
-	base := fieldsOf{"prompt": "abc", "max_tokens": 24, "temperature": 1, "seed": 1, "ignore_eos": true, "logprobs": 0}
-	ask := func(change fieldsOf) (ids string, c completionReply) {
-		t.Helper()
-		body := maps.Clone(base)
-		maps.Copy(body, change)
-		r.post("/v1/completions", body, &c)
-		return strings.Join(c.Choices[0].Logprobs.Tokens, "|"), c
-	}
-	plain, _ := ask(nil)
-	greedy, _ := ask(fieldsOf{"temperature": 0})
-	first := strings.Split(greedy, "|")[0]
+	plain, _ := r.sampled(nil)
+	greedy, _ := r.sampled(fieldsOf{"temperature": 0})
 	same := func(want string, change fieldsOf) {
 		t.Helper()
-		if got, _ := ask(change); got != want {
+		if got, _ := r.sampled(change); got != want {
 			t.Errorf("%v: %s, want %s", change, got, want)
 		}
 	}
 	other := func(than string, change fieldsOf) {
 		t.Helper()
-		if got, _ := ask(change); got == than {
+		if got, _ := r.sampled(change); got == than {
 			t.Errorf("%v changes nothing: %s", change, got)
 		}
 	}
@@ -52,44 +52,59 @@ func TestFieldsTakeEffect(t *testing.T) {
 	same(strings.TrimSuffix(strings.Repeat("A|", 24), "|"), fieldsOf{"logit_bias": fieldsOf{"65": 100}})
 	// A bias that alone gives the same token forever, and penalties that end that.
 	again := fieldsOf{"temperature": 0, "logit_bias": fieldsOf{"65": 1.5}}
-	forever, _ := ask(again)
+	forever, _ := r.sampled(again)
 	for name, v := range map[string]float64{"presence_penalty": 2, "frequency_penalty": 2, "repetition_penalty": 1e6} {
 		change := maps.Clone(again)
 		change[name] = v
 		other(forever, change)
 	}
-	if _, c := ask(fieldsOf{"max_tokens": 7}); c.Usage.Completion != 7 || *c.Choices[0].Reason != "length" {
+	r.quiet()
+}
+
+// TestEndsTakeEffect: the fields that say where a text ends.
+func TestEndsTakeEffect(t *testing.T) {
+	r := newRig(t, setup{})
+	if _, c := r.sampled(fieldsOf{"max_tokens": 7}); c.Usage.Completion != 7 || *c.Choices[0].Reason != "length" {
 		t.Errorf("max_tokens: %+v", c.Usage)
 	}
 	ends := fieldsOf{"logit_bias": fieldsOf{"256": 100}, "ignore_eos": false}
-	if _, c := ask(ends); c.Usage.Completion != 1 || *c.Choices[0].Reason != "stop" {
+	if _, c := r.sampled(ends); c.Usage.Completion != 1 || *c.Choices[0].Reason != "stop" {
 		t.Errorf("a text that ends at once: %+v", c.Usage)
 	}
 	ends["min_tokens"] = 5
-	if _, c := ask(ends); c.Usage.Completion != 6 || *c.Choices[0].Reason != "stop" {
+	if _, c := r.sampled(ends); c.Usage.Completion != 6 || *c.Choices[0].Reason != "stop" {
 		t.Errorf("min_tokens: %+v", c.Usage)
 	}
 	ends["ignore_eos"] = true
-	if _, c := ask(ends); c.Usage.Completion != 24 || *c.Choices[0].Reason != "length" {
+	if _, c := r.sampled(ends); c.Usage.Completion != 24 || *c.Choices[0].Reason != "length" {
 		t.Errorf("ignore_eos: %+v", c.Usage)
 	}
-	if _, c := ask(fieldsOf{"logit_bias": fieldsOf{"65": 100}, "stop_token_ids": []int{65}}); c.Usage.Completion != 1 ||
+	always := fieldsOf{"65": 100}
+	if _, c := r.sampled(fieldsOf{"logit_bias": always, "stop_token_ids": []int{65}}); c.Usage.Completion != 1 ||
 		*c.Choices[0].Reason != "stop" {
 		t.Errorf("stop_token_ids: %+v", c)
 	}
-	if _, c := ask(fieldsOf{"logit_bias": fieldsOf{"65": 100}, "stop": "AAA"}); c.Choices[0].Text != "" ||
+	if _, c := r.sampled(fieldsOf{"logit_bias": always, "stop": "AAA"}); c.Choices[0].Text != "" ||
 		c.Usage.Completion != 3 || *c.Choices[0].Reason != "stop" {
 		t.Errorf("stop: %+v", c)
 	}
-	if _, c := ask(fieldsOf{"n": 3}); len(c.Choices) != 3 || c.Choices[0].Text == c.Choices[1].Text ||
+	r.quiet()
+}
+
+// TestReplyFieldsTakeEffect: the fields that say what is in a reply.
+func TestReplyFieldsTakeEffect(t *testing.T) {
+	r := newRig(t, setup{})
+	greedy, _ := r.sampled(fieldsOf{"temperature": 0})
+	first := strings.Split(greedy, "|")[0]
+	if _, c := r.sampled(fieldsOf{"n": 3}); len(c.Choices) != 3 || c.Choices[0].Text == c.Choices[1].Text ||
 		c.Choices[1].Text == c.Choices[2].Text {
 		t.Errorf("n: %+v", c.Choices)
 	}
-	if _, c := ask(fieldsOf{"echo": true}); !strings.HasPrefix(c.Choices[0].Text, "abc") ||
+	if _, c := r.sampled(fieldsOf{"echo": true}); !strings.HasPrefix(c.Choices[0].Text, "abc") ||
 		len(c.Choices[0].Logprobs.Tokens) != 27 || c.Choices[0].Logprobs.Logprob[0] != nil {
 		t.Errorf("echo: %+v", c.Choices)
 	}
-	if _, c := ask(fieldsOf{"logprobs": 4, "temperature": 0}); len(c.Choices[0].Logprobs.Top[3]) < 4 ||
+	if _, c := r.sampled(fieldsOf{"logprobs": 4, "temperature": 0}); len(c.Choices[0].Logprobs.Top[3]) < 4 ||
 		c.Choices[0].Logprobs.Tokens[0] != first {
 		t.Errorf("logprobs: %+v", c.Choices[0].Logprobs)
 	}

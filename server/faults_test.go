@@ -67,24 +67,8 @@ func TestDisconnects(t *testing.T) {
 			}
 		})
 	}
-	left := 0
-	var leavers sync.WaitGroup
-	room := make(chan struct{}, 12)
-	for i := range 100 {
-		room <- struct{}{}
-		wait := time.Duration(rnd.IntN(60)) * time.Millisecond
-		body, err := json.Marshal(fieldsOf{"prompt": randomIDs(rnd, 1+rnd.IntN(1500)), "max_tokens": 400,
-			"stream": i%2 == 0, "ignore_eos": true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		leavers.Go(func() {
-			defer func() { <-room }()
-			r.leave(body, wait)
-		})
-		left++
-	}
-	leavers.Wait()
+	const left = 100
+	r.leavers(rnd, left)
 	close(stop)
 	wg.Wait()
 	r.http.Client().CloseIdleConnections()
@@ -96,6 +80,27 @@ func TestDisconnects(t *testing.T) {
 		}
 	}
 	t.Logf("%d clients left, neighbours answered %v times", left, rounds)
+}
+
+// leavers sends requests of n clients, of which at most 12 are there at a time, and waits until all have left.
+func (r *rig) leavers(rnd *rand.Rand, n int) {
+	r.t.Helper()
+	var leavers sync.WaitGroup
+	room := make(chan struct{}, 12)
+	for i := range n {
+		room <- struct{}{}
+		wait := time.Duration(rnd.IntN(60)) * time.Millisecond
+		body, err := json.Marshal(fieldsOf{"prompt": randomIDs(rnd, 1+rnd.IntN(1500)), "max_tokens": 400,
+			"stream": i%2 == 0, "ignore_eos": true})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		leavers.Go(func() {
+			defer func() { <-room }()
+			r.leave(body, wait)
+		})
+	}
+	leavers.Wait()
 }
 
 // leave sends a request and goes away after a while.

@@ -65,6 +65,16 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// The code of an error: a name, or the status 503, or none.
+func TestErrorCodes(t *testing.T) {
+	for e, want := range map[*apiError]any{errDraining: "shutting_down", errDeadline: "deadline_exceeded",
+		{Status: 503}: 503, {Status: 500}: nil} {
+		if got := e.body()["error"].(map[string]any)["code"]; got != want {
+			t.Errorf("%v: the code is %v, want %v", e, got, want)
+		}
+	}
+}
+
 // The bodies of errors, in OpenAI's form with what is added to it.
 func TestErrorBodies(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{Body: 1000}}, loading: true})
@@ -115,12 +125,6 @@ func TestErrorBodies(t *testing.T) {
 			if e[k] != v {
 				t.Errorf("%s %.60v: %s is %v, want %v", c.path, c.body, k, e[k], v)
 			}
-		}
-	}
-	for e, want := range map[*apiError]any{errDraining: "shutting_down", errDeadline: "deadline_exceeded",
-		{Status: 503}: 503, {Status: 500}: nil} {
-		if got := e.body()["error"].(map[string]any)["code"]; got != want {
-			t.Errorf("%v: the code is %v, want %v", e, got, want)
 		}
 	}
 	if status, h, _ := r.do("DELETE", "/v1/models/tiny", nil); status != http.StatusMethodNotAllowed ||

@@ -47,13 +47,19 @@ func (r *rig) several(list ...Source) *rig {
 	return out
 }
 
-// Models are chosen by their name, the first if there is none; fields that a request leaves out are the model's own.
-func TestModelsByName(t *testing.T) {
-	r := newBare(t, setup{}).several(
+// twoModels serves plain, and org/greedy with a first token and defaults of its own.
+func twoModels(t *testing.T) *rig {
+	t.Helper()
+	return newBare(t, setup{}).several(
 		Source{ID: "plain", First: -1, EOS: []int32{256}, Print: "fp_1", Created: time.Unix(5, 0)},
 		Source{ID: "org/greedy", First: 257, EOS: []int32{258}, Defaults: &infer.Sampling{Temperature: 0, TopK: 3},
 			Print: "fp_2", Created: time.Unix(7, 0)},
 	)
+}
+
+// Models are chosen by their name, the first if there is none; fields that a request leaves out are the model's own.
+func TestModelsByName(t *testing.T) {
+	r := twoModels(t)
 	text := func(name string, seed int) (string, completionReply) {
 		t.Helper()
 		body := fieldsOf{"prompt": "abc", "max_tokens": 24, "seed": seed, "ignore_eos": true}
@@ -82,6 +88,15 @@ func TestModelsByName(t *testing.T) {
 	if !strings.Contains(msg, "there are: plain, org/greedy") {
 		t.Errorf("%q does not list the models", msg)
 	}
+	if msg := r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}},
+		http.StatusBadRequest, "messages", ""); !strings.Contains(msg, "the model plain has no chat template") {
+		t.Errorf("%q", msg)
+	}
+}
+
+// The list of models, the card of one, and the version.
+func TestModelsAreListed(t *testing.T) {
+	r := twoModels(t)
 	var list struct {
 		Object string
 		Data   []struct {
@@ -120,8 +135,13 @@ func TestModelsByName(t *testing.T) {
 		!strings.Contains(string(b), `"commit":"abc"`) {
 		t.Errorf("%s", b)
 	}
+}
+
+// What /tokenizer_info says of the first model and of one by its name.
+func TestTokenizerInfoByName(t *testing.T) {
+	r := twoModels(t)
 	var info map[string]any
-	_, _, b = r.do("GET", "/tokenizer_info?model=org/greedy", nil)
+	_, _, b := r.do("GET", "/tokenizer_info?model=org/greedy", nil)
 	if err := json.Unmarshal(b, &info); err != nil || info["bos_token"] != "<|pad|>" ||
 		info["eos_token"] != "<|im_start|>" || info["chat_template"] != nil || info["vocab_size"] != 260. ||
 		info["model"] != "org/greedy" {
@@ -132,7 +152,11 @@ func TestModelsByName(t *testing.T) {
 		info["eos_token"] != "<|endoftext|>" || info["pad_token"] != "<|pad|>" || info["max_model_len"] != 128. {
 		t.Errorf("%s", b)
 	}
-	// The first token, with and without.
+}
+
+// The first token, with and without.
+func TestFirstTokenOfModel(t *testing.T) {
+	r := twoModels(t)
 	for _, c := range []struct {
 		body fieldsOf
 		want []int32
@@ -153,10 +177,6 @@ func TestModelsByName(t *testing.T) {
 		if !slices.Equal(got.Tokens, c.want) || got.Tokens == nil || got.Count != len(c.want) {
 			t.Errorf("%v: %v, want %v", c.body, got, c.want)
 		}
-	}
-	if msg := r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}},
-		http.StatusBadRequest, "messages", ""); !strings.Contains(msg, "the model plain has no chat template") {
-		t.Errorf("%q", msg)
 	}
 }
 

@@ -15,15 +15,13 @@ import (
 	"antiphase/tokenizer"
 )
 
-// TestRefusalsWaitForNothing: the engine is stuck in a step, long texts wait to be encoded, and another model still has
-// room. Refusals of the full model are answered all the same, and so are probes and metrics: on their way they take no
-// lock that work holds.
-func TestRefusalsWaitForNothing(t *testing.T) {
-	var device sync.Mutex
-	r := newRig(t, setup{Options: infer.Options{Slots: 1, Lock: &device},
+// lockedPair serves the models tiny and other, whose steps wait for the same lock.
+func lockedPair(t *testing.T, device *sync.Mutex) (r *rig, other *Model) {
+	t.Helper()
+	r = newRig(t, setup{Options: infer.Options{Slots: 1, Lock: device},
 		Config: Config{Limits: Limits{Queue: 1, Body: 1 << 20}}})
 	other, err := NewModel(Source{ID: "other", Model: r.net, Tokenizer: tokenizer.Bytes(), First: -1,
-		Options: infer.Options{Slots: 1, Lock: &device}})
+		Options: infer.Options{Slots: 1, Lock: device}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +29,15 @@ func TestRefusalsWaitForNothing(t *testing.T) {
 	if err := r.Ready(r.model, other); err != nil {
 		t.Fatal(err)
 	}
+	return r, other
+}
+
+// TestRefusalsWaitForNothing: the engine is stuck in a step, long texts wait to be encoded, and another model still has
+// room. Refusals of the full model are answered all the same, and so are probes and metrics: on their way they take no
+// lock that work holds.
+func TestRefusalsWaitForNothing(t *testing.T) {
+	var device sync.Mutex
+	r, other := lockedPair(t, &device)
 	device.Lock()
 	r.model.large.Lock()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,8 +132,7 @@ func TestOneOfTwoIsFull(t *testing.T) {
 func TestEventsHaveText(t *testing.T) {
 	r := newRig(t, setup{template: "{{ messages[0].content }}{% if tools %}{% endif %}"})
 	say := []fieldsOf{{"role": "user", "content": "x"}}
-	tool := []any{fieldsOf{"type": "function", "function": fieldsOf{"name": "f"}}}
-	for i, more := range []fieldsOf{{}, {"logprobs": true}, {"tools": tool}, {"tools": tool, "logprobs": true},
+	for i, more := range []fieldsOf{{}, {"logprobs": true}, {"tools": oneTool}, {"tools": oneTool, "logprobs": true},
 		{"continue_final_message": true}} {
 		body := fieldsOf{"messages": say, "max_tokens": 40, "ignore_eos": true, "seed": 5, "n": 2}
 		maps.Copy(body, more)

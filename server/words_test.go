@@ -18,6 +18,32 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
+// errorOf sends a request with names and values of headers to the handler itself, and reads the error.
+func (r *rig) errorOf(method, path, body string, header []string) (status int, kind, code, message string) {
+	r.t.Helper()
+	q := httptest.NewRequest(method, path, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		if q.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+			q.Host = header[i+1]
+		}
+	}
+	w := httptest.NewRecorder()
+	r.Handler().ServeHTTP(w, q)
+	var e struct {
+		Error struct {
+			Message, Type string
+			Code          *string
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
+		r.t.Errorf("%s %s: %d %s: %v", method, path, w.Code, w.Body, err)
+	}
+	if e.Error.Code != nil {
+		code = *e.Error.Code
+	}
+	return w.Code, e.Error.Type, code, e.Error.Message
+}
+
 // Who is refused, and in which words: status, type, code and message of what stops a request before its fields are
 // read.
 func TestRefusalWords(t *testing.T) {
@@ -62,29 +88,16 @@ func TestRefusalWords(t *testing.T) {
 		{"no model", "GET", "/v1/models/x", "", []string{"Authorization", right}, 404, typeInvalid, "model_not_found",
 			"there is no such model; GET /v1/models lists them"},
 	} {
-		q := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
-		for i := 0; i < len(c.header); i += 2 {
-			if q.Header.Set(c.header[i], c.header[i+1]); c.header[i] == "Host" {
-				q.Host = c.header[i+1]
-			}
-		}
-		w := httptest.NewRecorder()
-		r.Handler().ServeHTTP(w, q)
-		var e struct {
-			Error struct {
-				Message, Type string
-				Code          *string
-			}
-		}
-		code := ""
-		err := json.Unmarshal(w.Body.Bytes(), &e)
-		if e.Error.Code != nil {
-			code = *e.Error.Code
-		}
-		if err != nil || w.Code != c.status || e.Error.Type != c.kind || code != c.code || e.Error.Message != c.says {
-			t.Errorf("%s: %d %s; want %d, %s, %q, %s", c.name, w.Code, w.Body, c.status, c.kind, c.code, c.says)
+		status, kind, code, message := r.errorOf(c.method, c.path, c.body, c.header)
+		if status != c.status || kind != c.kind || code != c.code || message != c.says {
+			t.Errorf("%s: %d, %s, %q, %s; want %d, %s, %q, %s", c.name, status, kind, code, message, c.status, c.kind,
+				c.code, c.says)
 		}
 	}
+}
+
+// What the decoder says is cut after 200 bytes.
+func TestProblemsAreCut(t *testing.T) {
 	long := jsonProblem(errors.New("json: " + strings.Repeat("é", 101)))
 	if long != strings.Repeat("é", 100)+"…" ||
 		jsonProblem(errors.New("json: "+strings.Repeat("x", 200))) != strings.Repeat("x", 200) {
