@@ -234,6 +234,10 @@ func TestPageOfGaps(t *testing.T) {
 	if f := lambdaFigure("x", []shown[task.AttentionDetail]{{Name: "plain"}}); f.SVG != "" {
 		t.Error("a figure of λ without λ")
 	}
+}
+
+// A page of nothing is a table of two columns; tasks have a space between them, and the legend is below.
+func TestLaTeXOfGaps(t *testing.T) {
 	var tex bytes.Buffer
 	if err := (&Page{}).LaTeX(&tex); err != nil || !strings.Contains(tex.String(), `\begin{tabular}{ll}`) {
 		t.Errorf("%s, %v", tex.String(), err)

@@ -44,12 +44,11 @@ func cellOf(model eval.Model, place int, r *eval.Result) *eval.Cell {
 
 // fakeResults has a result of every task with a figure; x tells the models apart.
 func fakeResults(x float64) []*eval.Result {
-	m := func(v float64) eval.Mean { return eval.Mean{Value: v, StdErr: 0.05, N: 10} }
+	m := func(v float64) eval.Mean { return meanOf(v, 0.05) }
 	seg := task.Segments{BOS: 0.3 - 0.1*x, Before: 0.2, Answer: 0.1 + 0.2*x, After: 0.3 - 0.1*x, Query: 0.1}
 	neg := task.Segments{BOS: -0.2, Before: 0.5, Answer: 0.6, After: 0.05, Query: 0.05}
 	gaze := task.HeadGaze{Magnitude: seg, Signed: neg, A1: seg, A2: seg, Value: seg, ValueA1: seg, ValueA2: seg}
 	acc := 0.4 + 0.3*x
-	kl := m(0.02)
 	needle := made("needle", "", "bound", "retrieval, number beside its key, %", 100, acc,
 		task.NeedleGrid{Needles: 4, Queries: 2, Lengths: []int{512}, Depths: []float64{0, 0.5},
 			Cells: map[string][][]eval.Mean{"bound": {{m(1)}, {m(0.25)}}, "free": {{m(1)}, {m(0.5)}}},
@@ -63,7 +62,7 @@ func fakeResults(x float64) []*eval.Result {
 	swag := made("hellaswag", "mc", "acc_norm", "accuracy, per character, %", 100, acc, nil)
 	stand := made("piqa", "mc", "acc", "accuracy, %", 100, acc, nil)
 	stand.Task = "standin_piqa"
-	return []*eval.Result{lm, swag, stand, needle,
+	return append([]*eval.Result{lm, swag, stand, needle,
 		made("attention", "", "answer", "attention to the answer, %", 40, acc,
 			task.AttentionDetail{Lengths: []int{64}, Depths: []float64{0, 1}, Lambda: []float64{0.3, 0.5},
 				Results: []task.AttentionResult{{Maps: 2, Right: &task.Outcome{N: 3, Gaze: gaze},
@@ -77,6 +76,14 @@ func fakeResults(x float64) []*eval.Result {
 			task.ICLDetail{Shots: []int{2, 8}, Acc: []eval.Mean{m(0.4), m(0.6)}, Chance: 0.5}),
 		made("icl_order_trec", "icl_order", "acc", "accuracy, %", 40, acc,
 			task.OrderDetail{Shots: 8, Acc: map[string][]float64{"random": {0.2, 0.5, 0.9}, "alternating": {0.4}}}),
+	}, fakeInside(x)...)
+}
+
+// fakeInside has results of the tasks that look inside a model, and of its speed.
+func fakeInside(x float64) []*eval.Result {
+	m := func(v float64) eval.Mean { return meanOf(v, 0.05) }
+	kl := m(0.02)
+	return []*eval.Result{
 		made("outliers", "", "logits_top1", "attention logit, largest", 4, 1,
 			task.OutlierResult{Tokens: 64,
 				Logits: task.Extreme{Top1: 9, Top2: 8, Top3: 7, Top10: 5, Top100: 2, Median: 0.2},
@@ -85,11 +92,11 @@ func fakeResults(x float64) []*eval.Result {
 			task.GeometryDetail{Length: 16,
 				Layers: []task.GeometryLayer{{Maps: []task.GeometryMap{{Name: "A", Gap: 0.5, Rank: 3, Sparsity: 0.2,
 					NearZero: 0.1}}, HiddenRank: 4}, {}}}),
-		made("lowbit", "", "exact", "score, exact", 20, acc,
+		made("lowbit", "", "exact", "score, exact", 20, 0.4+0.3*x,
 			task.LowbitDetail{Task: "lm", Metric: "loss", Exact: m(0.6),
 				Rows: []task.LowbitRow{{Of: "logits", Per: "usual", Bits: 8, Score: m(0.6), KL: &kl},
 					{Of: "cache", Per: "row", Bits: 4, Score: m(0.5), Change: m(-0.1), KL: &kl}}}),
-		made("interventions", "", "loss plain", "loss", 20, acc,
+		made("interventions", "", "loss plain", "loss", 20, 0.4+0.3*x,
 			task.InterventionsDetail{Each: "knockout", Heads: [][]float64{{0.1, -0.02}, {0.3, 0}},
 				Loss: []task.VariantScore{{Variant: "plain", Score: m(2)},
 					{Variant: "lambda=0", Score: m(2.5), Change: m(0.5)}},

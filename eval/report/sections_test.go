@@ -106,6 +106,43 @@ func TestDecimals(t *testing.T) {
 	}
 }
 
+// rowsByFile are the rows of an evaluation by the file that they belong in.
+func rowsByFile(e *eval.Evaluation) map[string][]Row {
+	files := map[string][]Row{}
+	for _, m := range e.Models {
+		for _, r := range m.Results {
+			for _, x := range r.Metrics {
+				name := r.Kind
+				if r.Group != "" {
+					name = r.Group
+				}
+				files[name] = append(files[name],
+					Row{Task: r.Task, Metric: x.Name, Value: x.Value, StdErr: x.StdErr, N: x.N, Model: m.Name,
+						Parameters: m.Parameters, Arch: m.Arch, Hash: m.Hash})
+			}
+		}
+	}
+	return files
+}
+
+// readRows reads a file of rows.
+func readRows(t *testing.T, path string) (got []Row) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var r Row
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r)
+	}
+	return got
+}
+
 // Rows are appended to the file of their group, or of their task, each with what reproduces it.
 func TestSaveRows(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "results")
@@ -132,38 +169,13 @@ func TestSaveRows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files := map[string][]Row{}
-	for _, m := range e.Models {
-		for _, r := range m.Results {
-			for _, x := range r.Metrics {
-				name := r.Kind
-				if r.Group != "" {
-					name = r.Group
-				}
-				files[name] = append(files[name],
-					Row{Task: r.Task, Metric: x.Name, Value: x.Value, StdErr: x.StdErr, N: x.N, Model: m.Name,
-						Parameters: m.Parameters, Arch: m.Arch, Hash: m.Hash})
-			}
-		}
-	}
+	files := rowsByFile(e)
 	found, _ := os.ReadDir(dir)
 	if len(found) != len(files) {
 		t.Errorf("%d files, want %d", len(found), len(files))
 	}
 	for name, want := range files {
-		f, err := os.Open(filepath.Join(dir, name+".jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []Row
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			var r Row
-			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, r)
-		}
-		_ = f.Close()
+		got := readRows(t, filepath.Join(dir, name+".jsonl"))
 		if len(got) != 2*len(want) {
 			t.Fatalf("%s has %d rows, want %d", name, len(got), 2*len(want))
 		}
