@@ -264,57 +264,66 @@ func nanoEngine(t *testing.T, slots int) *infer.Engine {
 	return e
 }
 
+// fourTokens is a server that answers prompts of three tokens with four, and counts what it is asked for.
+type fourTokens struct {
+	t                     *testing.T
+	mu                    sync.Mutex
+	streams, wholes, live int
+	wrong                 int // 1: the usage has another number of tokens; 2: also, the stream breaks off
+}
+
+func (f *fourTokens) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if q.URL.Path == "/livez" {
+		f.live++
+		return
+	}
+	var body struct {
+		Prompt        []int32
+		Max           int     `json:"max_tokens"`
+		EOS           bool    `json:"ignore_eos"`
+		Temperature   float64 `json:"temperature"`
+		Stream        bool
+		StreamOptions *struct {
+			Usage bool `json:"include_usage"`
+		} `json:"stream_options"`
+	}
+	if err := json.NewDecoder(q.Body).Decode(&body); err != nil || q.URL.Path != "/v1/completions" ||
+		len(body.Prompt) != 3 || body.Max != 4 || !body.EOS ||
+		body.Temperature != 0 || body.Stream != (body.StreamOptions != nil && body.StreamOptions.Usage) {
+		f.t.Errorf("%s %+v (%v)", q.URL.Path, body, err)
+	}
+	for _, id := range body.Prompt {
+		if id != 5 && id != 9 {
+			f.t.Errorf("id %d", id)
+		}
+	}
+	if !body.Stream {
+		f.wholes++
+		fmt.Fprint(w, `{}`)
+		return
+	}
+	f.streams++
+	for range 4 {
+		time.Sleep(100 * time.Microsecond)
+		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
+		w.(http.Flusher).Flush()
+	}
+	fmt.Fprintf(w,
+		"data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"usage\":{\"completion_tokens\":%d}}\n\n",
+		4+f.wrong)
+	if f.wrong < 2 {
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}
+}
+
 // The engine is compared with the server around it: the same number of tokens of each prompt in turns, on connections
 // that were used before; a server that breaks off, or writes another number of tokens, is an error.
 func TestServed(t *testing.T) {
 	e := nanoEngine(t, 2)
-	var mu sync.Mutex
-	streams, wholes, live, wrong := 0, 0, 0, 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if q.URL.Path == "/livez" {
-			live++
-			return
-		}
-		var body struct {
-			Prompt        []int32
-			Max           int     `json:"max_tokens"`
-			EOS           bool    `json:"ignore_eos"`
-			Temperature   float64 `json:"temperature"`
-			Stream        bool
-			StreamOptions *struct {
-				Usage bool `json:"include_usage"`
-			} `json:"stream_options"`
-		}
-		if err := json.NewDecoder(q.Body).Decode(&body); err != nil || q.URL.Path != "/v1/completions" ||
-			len(body.Prompt) != 3 || body.Max != 4 || !body.EOS ||
-			body.Temperature != 0 || body.Stream != (body.StreamOptions != nil && body.StreamOptions.Usage) {
-			t.Errorf("%s %+v (%v)", q.URL.Path, body, err)
-		}
-		for _, id := range body.Prompt {
-			if id != 5 && id != 9 {
-				t.Errorf("id %d", id)
-			}
-		}
-		if !body.Stream {
-			wholes++
-			fmt.Fprint(w, `{}`)
-			return
-		}
-		streams++
-		for range 4 {
-			time.Sleep(100 * time.Microsecond)
-			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
-			w.(http.Flusher).Flush()
-		}
-		fmt.Fprintf(w,
-			"data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\ndata: {\"usage\":{\"completion_tokens\":%d}}\n\n",
-			4+wrong)
-		if wrong < 2 {
-			fmt.Fprint(w, "data: [DONE]\n\n")
-		}
-	}))
+	f := &fourTokens{t: t}
+	server := httptest.NewServer(f)
 	defer server.Close()
 	o := ServedOptions{Engine: e, IDs: []int32{5, 9}, URL: server.URL, Batch: []int{1, 2}, Prompt: 3, Output: 4,
 		Rounds: 2, Say: func(string, ...any) {}}
@@ -322,8 +331,8 @@ func TestServed(t *testing.T) {
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%+v (%v)", rows, err)
 	}
-	if streams != 3*(1+2) || wholes != streams || live != 2*streams { // two rounds and one to warm up
-		t.Errorf("%d streams, %d whole answers, %d warm connections", streams, wholes, live)
+	if f.streams != 3*(1+2) || f.wholes != f.streams || f.live != 2*f.streams { // two rounds and one to warm up
+		t.Errorf("%d streams, %d whole answers, %d warm connections", f.streams, f.wholes, f.live)
 	}
 	for i, r := range rows {
 		if r.Batch != i+1 || r.Engine <= 0 || r.Streamed <= 0 || r.Step <= 0 || r.Ratio[0] > r.Ratio[1] ||
@@ -336,12 +345,12 @@ func TestServed(t *testing.T) {
 	if err != nil || len(p.at) != 2 || len(p.at[0]) != 4 || len(p.at[1]) != 4 || p.tokens != 8 || p.whole < p.at[0][3] {
 		t.Errorf("%+v (%v)", p, err)
 	}
-	for wrong = 1; wrong < 3; wrong++ {
+	for f.wrong = 1; f.wrong < 3; f.wrong++ {
 		if _, err := Served(context.Background(), o); err == nil || !strings.HasPrefix(err.Error(), "batch 1: ") {
-			t.Errorf("%d: %v", wrong, err)
-		} else if wrong == 2 && !errors.Is(err, io.ErrUnexpectedEOF) || wrong == 1 &&
+			t.Errorf("%d: %v", f.wrong, err)
+		} else if f.wrong == 2 && !errors.Is(err, io.ErrUnexpectedEOF) || f.wrong == 1 &&
 			!strings.Contains(err.Error(), "not 4 tokens") {
-			t.Errorf("%d: %v", wrong, err)
+			t.Errorf("%d: %v", f.wrong, err)
 		}
 	}
 }

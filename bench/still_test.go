@@ -107,24 +107,18 @@ func matrix(rows, cols int) tensor.Tensor {
 	return tensor.Tensor{Buf: &tensor.Buffer{}, Type: tensor.I8, Rows: rows, Cols: cols, Ld: cols}
 }
 
-// Every op reaches the device as it was called, under its own name, with the bytes of what it must read and write: what
-// it only looks rows up in, and the cache, do not count, and what it updates counts twice.
-func TestBytesOfOps(t *testing.T) {
-	shape := device.AttnShape{B: 1, T: 1, Heads: 1, D: 1, DV: 1}
-	a := &device.Attn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5)}
-	g := &device.AttnGrad{DOut: of(1e6), DQ: of(1e7), DK: of(1e8), DV: of(1e9)}
-	x := &device.DiffAttn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5),
-		Out2: of(1e6)}
-	h := &device.DiffAttnGrad{DOut: of(1e7), DQ: of(1e8), DK: of(1e9), DV: of(1e10), DLam: of(1e11)}
+// opCall is a call of an op, and the bytes and FLOPs that it stands for.
+type opCall struct {
+	name         string
+	call         func(d device.Device)
+	bytes, flops float64
+}
+
+// plainCalls are those of ops that are not of attention.
+func plainCalls() []opCall {
 	full := &device.Classifier{X: matrix(2, 3), W: matrix(5, 3), Loss: of(100), DX: of(1000), DW: of(1e4)}
 	bare := &device.Classifier{X: matrix(2, 3), W: matrix(5, 3), Loss: of(100)}
-	vecs := device.LambdaVecs{Q1: of(1), K1: of(10), Q2: of(100), K2: of(1000)}
-	none := &device.Cache{}
-	for _, c := range []struct {
-		name         string
-		call         func(d device.Device)
-		bytes, flops float64
-	}{
+	return []opCall{
 		{"Read", func(d device.Device) { d.Read(nil, of(3)) }, 3, 0},
 		{"Zero", func(d device.Device) { d.Zero(of(3)) }, 3, 0},
 		{"Copy", func(d device.Device) { d.Copy(of(1), of(10)) }, 11, 0},
@@ -134,33 +128,16 @@ func TestBytesOfOps(t *testing.T) {
 		{"Embed", func(d device.Device) { d.Embed(of(1), of(10), of(100)) }, 102, 0},
 		{"EmbedBackward", func(d device.Device) { d.EmbedBackward(of(1), of(10), of(100)) }, 120, 0},
 		{"MatMul", func(d device.Device) {
-			d.MatMul(matrix(2, 7), matrix(3, 2), matrix(3, 7),
-				device.MatMul{TransA: true})
+			d.MatMul(matrix(2, 7), matrix(3, 2), matrix(3, 7), device.MatMul{TransA: true})
 		}, 14 + 6 + 21, 2 * 2 * 3 * 7},
 		{"RMSNorm", func(d device.Device) { d.RMSNorm(of(1), of(10), of(100), of(1000), of(1e4), of(1e5), 0.5) },
 			111111, 0},
 		{"RMSNormBackward", func(d device.Device) {
-			d.RMSNormBackward(of(1), of(10), of(100), of(1000), of(1e4),
-				of(1e5))
+			d.RMSNormBackward(of(1), of(10), of(100), of(1000), of(1e4), of(1e5))
 		}, 111112, 0},
 		{"Rope", func(d device.Device) { d.Rope(of(1), of(10), of(100), device.Rope{}) }, 102, 0},
 		{"SwiGLU", func(d device.Device) { d.SwiGLU(of(1), of(10)) }, 11, 0},
 		{"SwiGLUBackward", func(d device.Device) { d.SwiGLUBackward(of(1), of(10), of(100), of(1000)) }, 1111, 0},
-		{"Attention", func(d device.Device) { d.Attention(a) }, 111111, 4},
-		{"AttentionBackward", func(d device.Device) { d.AttentionBackward(a, g) }, 1111101111, 10},
-		{"AttentionCached", func(d device.Device) { d.AttentionCached(a, none, of(7), of(70)) }, 1001, 0},
-		{"DiffAttention", func(d device.Device) { d.DiffAttention(x) }, 1111111, 8},
-		{"DiffAttentionBackward", func(d device.Device) { d.DiffAttentionBackward(x, h) }, 111111101111, 16},
-		{"DiffAttentionCached", func(d device.Device) { d.DiffAttentionCached(x, none, of(7), of(70)) }, 1001, 0},
-		{"SubtractHeads", func(d device.Device) { d.SubtractHeads(of(1), of(10), of(100), 5) }, 111, 0},
-		{"SubtractHeadsBackward", func(d device.Device) {
-			d.SubtractHeadsBackward(of(1), of(10), of(100), of(2000),
-				of(1e4), 5)
-		}, 11111, 0},
-		{"CacheWrite", func(d device.Device) { d.CacheWrite(none, of(1), of(10), of(100), of(1000)) }, 22, 0},
-		{"AttentionProbs", func(d device.Device) { d.AttentionProbs(of(1), of(10), of(100), device.Probs{}) }, 1, 0},
-		{"Lambda", func(d device.Device) { d.Lambda(of(1e4), vecs, 0.2) }, 1111, 0},
-		{"LambdaBackward", func(d device.Device) { d.LambdaBackward(vecs, of(1e4), vecs) }, 1e4, 0},
 		{"Sigmoid", func(d device.Device) { d.Sigmoid(of(1), of(10)) }, 11, 0},
 		{"SigmoidBackward", func(d device.Device) { d.SigmoidBackward(of(1), of(10), of(100)) }, 111, 0},
 		{"Classify", func(d device.Device) { d.Classify(full) }, 6 + 15 + 11100, 3 * 60},
@@ -170,10 +147,44 @@ func TestBytesOfOps(t *testing.T) {
 			d.AdamW(&device.AdamW{W: of(1), Master: of(10), M: of(100), V: of(1000), G: of(1e4)})
 		}, 1 + 20 + 200 + 2000 + 1e4, 0},
 		{"ArgMax", func(d device.Device) { d.ArgMax(of(1), of(10)) }, 10, 0},
+	}
+}
+
+// attentionCalls are those of attention, its heads, its λ and its cache.
+func attentionCalls() []opCall {
+	shape := device.AttnShape{B: 1, T: 1, Heads: 1, D: 1, DV: 1}
+	a := &device.Attn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5)}
+	g := &device.AttnGrad{DOut: of(1e6), DQ: of(1e7), DK: of(1e8), DV: of(1e9)}
+	x := &device.DiffAttn{AttnShape: shape, Q: of(1), K: of(10), V: of(100), Out: of(1000), Raw: of(1e4), LSE: of(1e5),
+		Out2: of(1e6)}
+	h := &device.DiffAttnGrad{DOut: of(1e7), DQ: of(1e8), DK: of(1e9), DV: of(1e10), DLam: of(1e11)}
+	vecs := device.LambdaVecs{Q1: of(1), K1: of(10), Q2: of(100), K2: of(1000)}
+	none := &device.Cache{}
+	return []opCall{
+		{"Attention", func(d device.Device) { d.Attention(a) }, 111111, 4},
+		{"AttentionBackward", func(d device.Device) { d.AttentionBackward(a, g) }, 1111101111, 10},
+		{"AttentionCached", func(d device.Device) { d.AttentionCached(a, none, of(7), of(70)) }, 1001, 0},
+		{"DiffAttention", func(d device.Device) { d.DiffAttention(x) }, 1111111, 8},
+		{"DiffAttentionBackward", func(d device.Device) { d.DiffAttentionBackward(x, h) }, 111111101111, 16},
+		{"DiffAttentionCached", func(d device.Device) { d.DiffAttentionCached(x, none, of(7), of(70)) }, 1001, 0},
+		{"SubtractHeads", func(d device.Device) { d.SubtractHeads(of(1), of(10), of(100), 5) }, 111, 0},
+		{"SubtractHeadsBackward", func(d device.Device) {
+			d.SubtractHeadsBackward(of(1), of(10), of(100), of(2000), of(1e4), 5)
+		}, 11111, 0},
+		{"CacheWrite", func(d device.Device) { d.CacheWrite(none, of(1), of(10), of(100), of(1000)) }, 22, 0},
+		{"AttentionProbs", func(d device.Device) { d.AttentionProbs(of(1), of(10), of(100), device.Probs{}) }, 1, 0},
+		{"Lambda", func(d device.Device) { d.Lambda(of(1e4), vecs, 0.2) }, 1111, 0},
+		{"LambdaBackward", func(d device.Device) { d.LambdaBackward(vecs, of(1e4), vecs) }, 1e4, 0},
 		{"AttentionChunks", func(d device.Device) { d.(device.Pager).AttentionChunks(a, none, of(7), 3) }, 1001, 0},
 		{"DiffAttentionChunks", func(d device.Device) { d.(device.Pager).DiffAttentionChunks(x, none, of(7), 3) }, 1001,
 			0},
-	} {
+	}
+}
+
+// Every op reaches the device as it was called, under its own name, with the bytes of what it must read and write: what
+// it only looks rows up in, and the cache, do not count, and what it updates counts twice.
+func TestBytesOfOps(t *testing.T) {
+	for _, c := range slices.Concat(plainCalls(), attentionCalls()) {
 		d := &still{ms: 250}
 		c.call(d)
 		want := slices.Clone(d.args)
