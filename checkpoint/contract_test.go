@@ -264,6 +264,23 @@ func TestSeal(t *testing.T) {
 	}
 }
 
+// latestByDefinition is the newest whole one of three checkpoints and the number of damaged ones after it, or 0 and why
+// there is none to take: all are damaged, or a newer format or an unreadable file comes first.
+func latestByDefinition(state map[int64]string) (step int64, warnings int, wrong error) {
+	for step := int64(3); step >= 1; step-- {
+		switch state[step] {
+		case "whole":
+			return step, warnings, nil
+		case "newer":
+			return 0, warnings, ErrNewer
+		case "unreadable":
+			return 0, warnings, ErrUnreadable
+		}
+		warnings++
+	}
+	return 0, warnings, ErrDamaged
+}
+
 // TestLatestOfMany: for every state of three checkpoints, which is taken, which are reported, and which error there is.
 func TestLatestOfMany(t *testing.T) {
 	states := []string{"whole", "damaged", "newer", "unreadable"}
@@ -291,22 +308,7 @@ func TestLatestOfMany(t *testing.T) {
 		}}
 		var warned []string
 		c, err := s.Latest(func(w string) { warned = append(warned, w) })
-		want, wrong, warnings := int64(0), error(ErrDamaged), 0
-	search:
-		for step := int64(3); step >= 1; step-- {
-			switch state[step] {
-			case "whole":
-				want, wrong = step, nil
-				break search
-			case "newer":
-				wrong = ErrNewer
-				break search
-			case "unreadable":
-				wrong = ErrUnreadable
-				break search
-			}
-			warnings++
-		}
+		want, warnings, wrong := latestByDefinition(state)
 		if want > 0 && (err != nil || c.Step != want) || want == 0 && (c != nil || !errors.Is(err, wrong)) {
 			t.Errorf("%v: %v, %v; want step %d, %v", state, c, err, want, wrong)
 		}

@@ -125,6 +125,10 @@ func TestDamageTexts(t *testing.T) {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}
+}
+
+// A step that was not saved is answered with those that were, in order.
+func TestTextOfMissingStep(t *testing.T) {
 	s := open(t, vfstest.NewMem(), Options{})
 	for _, step := range []int64{3, 100000000, 20} {
 		save(t, s, step, "a")
@@ -133,6 +137,10 @@ func TestDamageTexts(t *testing.T) {
 		err.Error() != "no checkpoint of step 7 in "+s.Dir()+": it has [3 20 100000000]" {
 		t.Error(err)
 	}
+}
+
+// Negative numbers of checkpoints to keep are refused.
+func TestTextOfNegativeKeep(t *testing.T) {
 	if _, err := Open(run, Options{FS: vfstest.NewMem(), KeepLast: 3, KeepEvery: -2}); err == nil ||
 		err.Error() != "checkpoint: keep last 3, keep every -2: neither may be negative" {
 		t.Error(err)
