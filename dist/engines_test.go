@@ -152,27 +152,31 @@ func floatsOf(x []float32) tensor.Tensor {
 		Cols: len(x), Ld: len(x)}
 }
 
+// mpiValues are n numbers of a rank whose sums depend on the order.
+func mpiValues(rank, n int) []float32 {
+	x, h := make([]float32, n), uint32(rank*1000+n)
+	for i := range x {
+		h = h*1664525 + 1013904223
+		x[i] = float32(int32(h)>>8) * float32(int(1)<<(h%3*8))
+	}
+	return x
+}
+
+// mpiSum adds those of size ranks in the order of ranks.
+func mpiSum(size, n int) []float32 {
+	out := mpiValues(0, n)
+	for r := 1; r < size; r++ {
+		for i, v := range mpiValues(r, n) {
+			out[i] += v
+		}
+	}
+	return out
+}
+
 // The collectives over a library, against their definition: parts of every size around that of a segment, sums in the
 // order of ranks, bit for bit.
 func TestMPIInMemory(t *testing.T) {
 	const size = 3
-	values := func(rank, n int) []float32 { // sums of these depend on the order
-		x, h := make([]float32, n), uint32(rank*1000+n)
-		for i := range x {
-			h = h*1664525 + 1013904223
-			x[i] = float32(int32(h)>>8) * float32(int(1)<<(h%3*8))
-		}
-		return x
-	}
-	sum := func(n int) []float32 {
-		out := values(0, n)
-		for r := 1; r < size; r++ {
-			for i, v := range values(r, n) {
-				out[i] += v
-			}
-		}
-		return out
-	}
 	for _, fast := range []bool{false, true} {
 		onMemoryMPI(t, size, fast, func(m *mpi) {
 			if m.Rank() != m.lib.(*memoryMPI).rank || m.Size() != size || m.Ordered() == fast ||
@@ -180,40 +184,48 @@ func TestMPIInMemory(t *testing.T) {
 				t.Errorf("rank %d of %d, ordered %v, %s", m.Rank(), m.Size(), m.Ordered(), m.String())
 			}
 			for _, n := range []int{1, 2, 3, 7, segment/4 - 1, segment/4 + 1} {
-				x := values(m.rank, n)
-				if err := m.AllReduce(floatsOf(x)); err != nil || !slices.Equal(x, sum(n)) {
+				x := mpiValues(m.rank, n)
+				if err := m.AllReduce(floatsOf(x)); err != nil || !slices.Equal(x, mpiSum(size, n)) {
 					t.Errorf("sum of %d numbers: %v", n, err)
 				}
-				whole, part := values(m.rank, size*n), make([]float32, n)
+				whole, part := mpiValues(m.rank, size*n), make([]float32, n)
 				if err := m.ReduceScatter(floatsOf(part), floatsOf(whole)); err != nil ||
-					!slices.Equal(part, sum(size * n)[m.rank*n:(m.rank+1)*n]) {
+					!slices.Equal(part, mpiSum(size, size*n)[m.rank*n:(m.rank+1)*n]) {
 					t.Errorf("part of a sum of %d numbers: %v", n, err)
 				}
-				own, all := values(m.rank, n), make([]float32, size*n)
+				own, all := mpiValues(m.rank, n), make([]float32, size*n)
 				if err := m.AllGather(floatsOf(all), floatsOf(own)); err != nil ||
-					!slices.Equal(all, slices.Concat(values(0, n), values(1, n), values(2, n))) {
+					!slices.Equal(all, slices.Concat(mpiValues(0, n), mpiValues(1, n), mpiValues(2, n))) {
 					t.Errorf("gathering %d numbers: %v", n, err)
 				}
-				b := values(m.rank, n)
-				if err := m.Broadcast(floatsOf(b), 1); err != nil || !slices.Equal(b, values(1, n)) {
+				b := mpiValues(m.rank, n)
+				if err := m.Broadcast(floatsOf(b), 1); err != nil || !slices.Equal(b, mpiValues(1, n)) {
 					t.Errorf("broadcasting %d numbers: %v", n, err)
 				}
 			}
-			long := values(m.rank, size*segment/4+2) // more than the ranks' segments
-			if err := m.AllReduce(floatsOf(long)); err != nil || !slices.Equal(long, sum(len(long))) {
+			long := mpiValues(m.rank, size*segment/4+2) // more than the ranks' segments
+			if err := m.AllReduce(floatsOf(long)); err != nil || !slices.Equal(long, mpiSum(size, len(long))) {
 				t.Errorf("a long sum: %v", err)
 			}
 			if err := m.Barrier(); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// Groups of ranks 0 and 2, and of rank 1, add their own numbers.
+func TestMPIGroups(t *testing.T) {
+	for _, fast := range []bool{false, true} {
+		onMemoryMPI(t, 3, fast, func(m *mpi) {
 			g, err := m.Split(m.rank % 2)
 			if err != nil || g.Size() != []int{2, 1}[m.rank%2] || g.Rank() != m.rank/2 || g.Ordered() == fast {
 				t.Errorf("rank %d is rank %d of %d in its group, %v", m.rank, g.Rank(), g.Size(), err)
 			}
-			x := values(m.rank, 5)
-			want := [][]float32{values(0, 5), values(1, 5)}[m.rank%2]
+			x := mpiValues(m.rank, 5)
+			want := [][]float32{mpiValues(0, 5), mpiValues(1, 5)}[m.rank%2]
 			if m.rank%2 == 0 {
-				for i, v := range values(2, 5) {
+				for i, v := range mpiValues(2, 5) {
 					want[i] += v
 				}
 			}
@@ -222,6 +234,10 @@ func TestMPIInMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Parts are added in their own type.
+func TestSumParts(t *testing.T) {
 	three := []float64{1, 4, 1e-10, 2e-10, 3e-10, 5e-10} // float32 would lose the small ones
 	if sumParts(unsafe.Slice((*byte)(unsafe.Pointer(&three[0])), 48), 16, 3, tensor.F64); three[0] != 1+1e-10+3e-10 ||
 		three[1] != 4+2e-10+5e-10 {

@@ -50,17 +50,26 @@ type stream struct {
 func (s *stream) Stream() cu.Driver { s.asked++; return s }
 func (s *stream) Sync() error       { s.synced++; return nil }
 
-// The collectives over NCCL pass addresses, counts and types as NCCL takes them: sums in elements, copies in bytes;
-// each after all earlier work was queued, and none after the end.
-func TestNCCLCalls(t *testing.T) {
-	n, dev := &noting{}, &stream{}
-	g := &gpus{job: &Job{Launch: Launch{World: 4}}, dev: dev, comm: n, rank: 1, size: 4, scratch: 77,
+// notedGPUs is rank 1 of 4 over NCCL that notes its calls, and a group of 2 of them.
+func notedGPUs() (g, part *gpus, n *noting, dev *stream) {
+	n, dev = &noting{}, &stream{}
+	g = &gpus{job: &Job{Launch: Launch{World: 4}}, dev: dev, comm: n, rank: 1, size: 4, scratch: 77,
 		stop: make(chan struct{})}
-	part := &gpus{job: g.job, dev: dev, comm: &noting{}, size: 2, stop: make(chan struct{})}
-	of := func(ty tensor.DType, addr uintptr, off, n int) tensor.Tensor {
-		return tensor.Tensor{Buf: &tensor.Buffer{Addr: addr}, Off: off, Type: ty, Rows: 1, Cols: n, Ld: n}
-	}
-	ran := false
+	part = &gpus{job: g.job, dev: dev, comm: &noting{}, size: 2, stop: make(chan struct{})}
+	g.groups = []*gpus{part}
+	return g, part, n, dev
+}
+
+// gpuAt is a tensor of n elements, off bytes behind an address.
+func gpuAt(ty tensor.DType, addr uintptr, off, n int) tensor.Tensor {
+	return tensor.Tensor{Buf: &tensor.Buffer{Addr: addr}, Off: off, Type: ty, Rows: 1, Cols: n, Ld: n}
+}
+
+// The collectives over NCCL pass addresses, counts and types as NCCL takes them: sums in elements, copies in bytes;
+// each after all earlier work was queued.
+func TestNCCLCalls(t *testing.T) {
+	g, part, n, dev := notedGPUs()
+	of, ran := gpuAt, false
 	for want, call := range map[string]func() error{
 		"sum 108 6 false": func() error { return g.AllReduce(of(tensor.F32, 100, 8, 6)) },
 		"sum 100 6 true":  func() error { return g.AllReduce(of(tensor.F64, 100, 0, 6)) },
@@ -90,9 +99,12 @@ func TestNCCLCalls(t *testing.T) {
 	if _, err := part.Split(0); err == nil || !strings.Contains(err.Error(), "is not split again") {
 		t.Error(err)
 	}
-	why := errors.New("lost")
-	g.groups = []*gpus{part}
-	n.calls = nil
+}
+
+// After the end no collective is called, and groups end with the whole.
+func TestNCCLEnds(t *testing.T) {
+	g, part, n, _ := notedGPUs()
+	of, why := gpuAt, errors.New("lost")
 	if g.Abort(why); !slices.Equal(n.calls, []string{"abort"}) ||
 		!slices.Equal(part.comm.(*noting).calls, []string{"abort"}) {
 		t.Errorf("%q, %q", n.calls, part.comm.(*noting).calls)
@@ -111,15 +123,19 @@ func TestNCCLCalls(t *testing.T) {
 		!slices.Equal(part.comm.(*noting).calls, []string{"close"}) {
 		t.Errorf("%v, %q, %q", err, n.calls, part.comm.(*noting).calls)
 	}
-	// A job that is lost answers for its engine, before and after the call.
+}
+
+// A job that is lost answers for its engine.
+func TestNCCLWatched(t *testing.T) {
+	g, _, n, _ := notedGPUs()
 	j := &Job{start: time.Now(), over: make(chan struct{})}
 	w := j.Watch(g)
 	o := w.(Overlapper)
-	n.calls, g.err = nil, nil
 	if err := errors.Join(o.Beside(func() error { return nil }), o.Join()); err != nil ||
 		!slices.Equal(n.calls, []string{"beside", "join"}) {
 		t.Errorf("%v, %q", err, n.calls)
 	}
+	why := errors.New("lost")
 	j.err, n.calls = why, nil
 	if err := w.Barrier(); err != why || len(n.calls) != 0 {
 		t.Errorf("%v, %q", err, n.calls)

@@ -169,7 +169,7 @@ func TestAdmit(t *testing.T) {
 }
 
 // Values of a tag are sent when every rank has given one, in the order of ranks, an empty one too; the first of a rank
-// counts, and tags do not mix.
+// counts, and tags do not mix. Beats and failures are taken beside them.
 func TestPut(t *testing.T) {
 	s := bare(2, 0, 1)
 	put := func(r int, tag, v string) {
@@ -215,8 +215,12 @@ func TestPut(t *testing.T) {
 	if list := s.peers[1].told(t); s.why != "rank 1 (host 1): no disk" || len(list) != 0 {
 		t.Errorf("%q, told %+v", s.why, list)
 	}
-	// The job ends well when all have said goodbye, and not before.
-	s = bare(2, 0, 1)
+}
+
+// The job ends well when all have said goodbye, and not before. A connection that ends before all have come leaves its
+// place, afterwards it is a loss.
+func TestJobEnds(t *testing.T) {
+	s := bare(2, 0, 1)
 	s.take(s.peers[1], message{Kind: msgBye})
 	if s.over || !s.peers[1].left {
 		t.Error("over when one of two has left")
@@ -226,7 +230,6 @@ func TestPut(t *testing.T) {
 		s.peers[0].told(t)[0].Kind != msgEnd {
 		t.Errorf("%q", s.why)
 	}
-	// A connection that ends before all have come leaves its place, afterwards it is a loss.
 	s = bare(3, 0, 1)
 	if s.gone(s.peers[1], errors.New("EOF")); s.peers[1] != nil || s.over {
 		t.Error("a rank may come again before all are there")
@@ -287,77 +290,6 @@ func TestAgreeNames(t *testing.T) {
 	}
 	if g := (&GaveUp{Text: "full", Code: 4}); g.Error() != "a rank was lost: full" || !errors.Is(g, ErrPeer) {
 		t.Error(g)
-	}
-}
-
-// A frame counts once, in its place, in its direction, under its key, up to the largest size.
-func TestFrameCodes(t *testing.T) {
-	frame := func(l *link, m message) []byte {
-		t.Helper()
-		c := &sink{}
-		l.c = c
-		if err := l.send(m, time.Second); err != nil {
-			t.Fatal(err)
-		}
-		return c.sent.Bytes()
-	}
-	read := func(l *link, frames ...[]byte) (n int, err error) {
-		l.c = &sink{}
-		for _, f := range frames {
-			_, _ = l.c.Write(f)
-		}
-		for range frames {
-			if _, err = l.receive(); err != nil {
-				return n, err
-			}
-			n++
-		}
-		return n, nil
-	}
-	client := &link{key: []byte("k"), client: true}
-	a, b := frame(client, message{Kind: msgBeat, Count: 1}), frame(client, message{Kind: msgBeat, Count: 2})
-	for name, c := range map[string]struct {
-		l      *link
-		frames [][]byte
-		n      int
-	}{
-		"in order":     {&link{key: []byte("k")}, [][]byte{a, b}, 2},
-		"out of order": {&link{key: []byte("k")}, [][]byte{b, a}, 0},
-		"one left out": {&link{key: []byte("k")}, [][]byte{b}, 0},
-		"twice":        {&link{key: []byte("k")}, [][]byte{a, a}, 1},
-		"another key":  {&link{key: []byte("j")}, [][]byte{a}, 0},
-		"sent back":    {&link{key: []byte("k"), client: true}, [][]byte{a}, 0},
-	} {
-		if n, err := read(c.l, c.frames...); n != c.n || (err == nil) != (c.n == len(c.frames)) {
-			t.Errorf("%s: %d frames are read, %v; want %d", name, n, err, c.n)
-		}
-	}
-	room := maxFrame - len(`{"kind":"fail","text":""}`)
-	largest := frame(&link{key: []byte("k"), client: true}, message{Kind: msgFail, Text: strings.Repeat("x", room)})
-	if n, err := read(&link{key: []byte("k")}, largest); n != 1 || len(largest) != 4+maxFrame+32 {
-		t.Errorf("%d bytes: %v", len(largest), err)
-	}
-	if err := (&link{c: &sink{}}).send(message{Kind: msgFail, Text: strings.Repeat("x", room+1)},
-		time.Second); !errors.Is(err, errTooLarge) {
-		t.Error(err)
-	}
-	// Both sides of a handshake have one key, which is another each time.
-	keys := map[string]bool{}
-	for range 3 {
-		x, y := net.Pipe()
-		server := make(chan *link, 1)
-		go func() {
-			l, _ := accept(x, []byte("secret"))
-			server <- l
-		}()
-		c, err := connect(y, []byte("secret"))
-		s := <-server
-		if err != nil || s == nil || !bytes.Equal(c.key, s.key) || len(c.key) != 32 || !c.client || s.client ||
-			keys[string(c.key)] {
-			t.Fatalf("%v, %+v, %+v", err, c, s)
-		}
-		keys[string(c.key)] = true
-		_, _ = x.Close(), y.Close()
 	}
 }
 

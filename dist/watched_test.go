@@ -109,38 +109,7 @@ func TestEveryVariable(t *testing.T) {
 		if err != nil || plain.Source != s.name || plain.Rank != 1 || plain.World != 4 {
 			t.Fatalf("%s: %+v, %v", s.name, plain, err)
 		}
-		for what, x := range map[string]struct {
-			names []string
-			field func(l *Launch) any
-		}{
-			"local rank": {s.local, func(l *Launch) any { return l.LocalRank }},
-			"local size": {s.localSize, func(l *Launch) any { return l.LocalSize }},
-			"node":       {s.node, func(l *Launch) any { return l.Node }},
-			"restart":    {s.restart, func(l *Launch) any { return l.Restart }},
-		} {
-			for i, name := range x.names {
-				vars := append(append([]string(nil), base...), name+"=2")
-				for _, later := range x.names[i+1:] {
-					vars = append(vars, later+"=3") // of several the first counts
-				}
-				if what == "local rank" && s.localSize != nil {
-					vars = append(vars, s.localSize[0]+"=4")
-				}
-				got, err := Detect(NoFlags(), env(vars...))
-				if err != nil || x.field(&got) != any(2) || got.Rank != 1 || got.World != 4 {
-					t.Errorf("%s: %s gives the %s %v, %v", s.name, name, what, x.field(&got), err)
-				}
-				if len(got.Seen) == 0 || got.Seen[0].Variables[name] != "2" {
-					t.Errorf("%s: %s is not among what was seen", s.name, name)
-				}
-				for _, bad := range []string{"x", "-1", "1.5"} {
-					if _, err := Detect(NoFlags(), env(append(base[:len(base):len(base)],
-						name+"="+bad)...)); err == nil || !strings.Contains(err.Error(), name) {
-						t.Errorf("%s: %s=%s: %v", s.name, name, bad, err)
-					}
-				}
-			}
-		}
+		eachField(t, &s, base)
 		for i, name := range s.job {
 			vars := append(append([]string(nil), base...), name+"=seven")
 			for _, later := range s.job[i+1:] {
@@ -156,11 +125,52 @@ func TestEveryVariable(t *testing.T) {
 			t.Errorf("%s: the master is %q, %v", s.name, got.Master, err)
 		}
 	}
+}
+
+// Ports of a master from 1 to 65534 are taken; without one it is torchrun's.
+func TestMasterPort(t *testing.T) {
 	for port, want := range map[string]string{"": "h:29500", "1": "h:1", "65534": "h:65534", "0": "",
 		"65535": "", "x": ""} {
 		got, err := Detect(NoFlags(), env("RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=h", "MASTER_PORT="+port))
 		if (err == nil) != (want != "") || err == nil && got.Master != want {
 			t.Errorf("MASTER_PORT=%s: %q, %v", port, got.Master, err)
+		}
+	}
+}
+
+// eachField holds every variable of a launcher that is a number to its field, next to the variables in base.
+func eachField(t *testing.T, s *source, base []string) {
+	t.Helper()
+	for what, x := range map[string]struct {
+		names []string
+		field func(l *Launch) any
+	}{
+		"local rank": {s.local, func(l *Launch) any { return l.LocalRank }},
+		"local size": {s.localSize, func(l *Launch) any { return l.LocalSize }},
+		"node":       {s.node, func(l *Launch) any { return l.Node }},
+		"restart":    {s.restart, func(l *Launch) any { return l.Restart }},
+	} {
+		for i, name := range x.names {
+			vars := append(append([]string(nil), base...), name+"=2")
+			for _, later := range x.names[i+1:] {
+				vars = append(vars, later+"=3") // of several the first counts
+			}
+			if what == "local rank" && s.localSize != nil {
+				vars = append(vars, s.localSize[0]+"=4")
+			}
+			got, err := Detect(NoFlags(), env(vars...))
+			if err != nil || x.field(&got) != any(2) || got.Rank != 1 || got.World != 4 {
+				t.Errorf("%s: %s gives the %s %v, %v", s.name, name, what, x.field(&got), err)
+			}
+			if len(got.Seen) == 0 || got.Seen[0].Variables[name] != "2" {
+				t.Errorf("%s: %s is not among what was seen", s.name, name)
+			}
+			for _, bad := range []string{"x", "-1", "1.5"} {
+				if _, err := Detect(NoFlags(), env(append(base[:len(base):len(base)],
+					name+"="+bad)...)); err == nil || !strings.Contains(err.Error(), name) {
+					t.Errorf("%s: %s=%s: %v", s.name, name, bad, err)
+				}
+			}
 		}
 	}
 }
