@@ -206,6 +206,11 @@ func TestFits(t *testing.T) {
 			t.Error("text is compared before there is any")
 		}
 	}
+}
+
+// A file of rows must have some of the experiment of this name.
+func TestRowsOfThisName(t *testing.T) {
+	s := nanoSpec(8)
 	if err, bad := s.named("f", nil), (*data.CorruptError)(nil); !errors.As(err, &bad) || bad.File != "f" ||
 		bad.Fault != "has no rows" {
 		t.Errorf("no rows: %v", err)
