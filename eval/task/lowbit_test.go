@@ -53,21 +53,7 @@ func TestLowbitIgnoresTheBatch(t *testing.T) {
 				slices.Reverse(reqs)
 				slices.Reverse(texts)
 			}
-			scores, err := s.Loglikelihood(t.Context(), reqs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rolled, err := s.LoglikelihoodRolling(t.Context(), texts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[string]float64{}
-			for i, r := range reqs {
-				got[r.Context+r.Text] = scores[i].LogProb
-			}
-			for i, text := range texts {
-				got[text] = rolled[i].LogProb
-			}
+			got := likelihoods(t, s, reqs, texts)
 			if batch == 1 {
 				alone = got
 			}
@@ -80,6 +66,27 @@ func TestLowbitIgnoresTheBatch(t *testing.T) {
 			s.Close()
 		}
 	}
+}
+
+// likelihoods are those of continuations and of texts, by what is read.
+func likelihoods(t *testing.T, s *eval.Subject, reqs []eval.Continuation, texts []string) map[string]float64 {
+	t.Helper()
+	scores, err := s.Loglikelihood(t.Context(), reqs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rolled, err := s.LoglikelihoodRolling(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for i, r := range reqs {
+		out[r.Context+r.Text] = scores[i].LogProb
+	}
+	for i, text := range texts {
+		out[text] = rolled[i].LogProb
+	}
+	return out
 }
 
 // few makes a model compute with few bits.

@@ -161,82 +161,87 @@ func TestMCWithModel(t *testing.T) {
 	})
 }
 
+// goodRow is a question of multiple choice without a fault.
+const goodRow = `{"id": 1, "query": "Why?", "choices": ["a", "b"], "gold": 1}`
+
+// badData are rows of sets by file that a task cannot use, and what is said of them.
+var badData = map[string]struct {
+	task string
+	rows map[string][]string
+	want string
+}{
+	"missing": {"piqa", nil,
+		"has no mc/piqa_val (looked for piqa_val.jsonl.zst, piqa_val.jsonl.gz, piqa_val.jsonl)"},
+	"empty": {"piqa", map[string][]string{"mc/piqa_val": {""}}, "the set is empty"},
+	"no json": {"piqa", map[string][]string{"mc/piqa_val": {goodRow, "", "{"}},
+		"piqa_val.jsonl: line 3: unexpected end"},
+	"no query": {"piqa", map[string][]string{"mc/piqa_val": {`{"choices": ["a", "b"], "gold": 1}`}},
+		`line 1: field "query" is missing or empty`},
+	"one choice": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a"], "gold": 0}`}},
+		`field "choices" has 1 entries, want 2 or more`},
+	"gold below": {"piqa",
+		map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": -1}`}},
+		`field "gold" is missing or outside 0 to 1`},
+	"blank choice": {"piqa", map[string][]string{"mc/piqa_val": {goodRow,
+		`{"query": "q", "choices": ["a", "b", " "], "gold": 1}`}}, `line 2: field "choices": entry 2 is empty`},
+	"two blanks": {"winogrande",
+		map[string][]string{"mc/winogrande_val": {`{"sentence": "_ s _", "options": ["a", "b"], "gold": 0}`}},
+		`has 2 blanks "_", want one`},
+	"no passage": {"boolq",
+		map[string][]string{"mc/boolq_val": {`{"question": "q", "choices": ["a", "b"], "gold": 0}`}},
+		`field "passage" is missing`},
+	"no last word": {"lambada_openai", map[string][]string{"mc/lambada_openai_test": {`{"context": "c"}`}},
+		`field "continuation" is missing`},
+	"label outside": {"hellaswag", map[string][]string{
+		"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "endings": ["a", "b"], "label": "2"}`}},
+		`field "label" is missing or outside 0 to 1`},
+	"no first half": {"hellaswag",
+		map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "endings": ["a", "b"], "label": 1}`}},
+		`field "ctx_a" is missing`},
+	"no endings": {"hellaswag",
+		map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "label": 1}`}},
+		`field "endings" has 0 entries`},
+	"no class": {"icl_trec_fine",
+		map[string][]string{"icl/trec_train": {`{"text": "t", "label": "l", "label_fine": "f"}`,
+			`{"text": "t", "label": "l"}`}, "icl/trec_test": {`{"text": "u", "label": "l"}`}},
+		`icl/trec_train: row 2: field "label_fine" is missing`},
+	"no questions": {"qasper",
+		map[string][]string{"longqa/qasper_leval": {`{"document": "d", "questions": [], "answers": []}`}},
+		`have 0 and 0 entries`},
+	"no document": {"qasper", map[string][]string{
+		"longqa/qasper_leval": {`{"questions": ["q"], "answers": ["a"]}`}}, `field "document" is missing`},
+	"no summary": {"elife", map[string][]string{"longqa/elife_digest_summ": {`{"document": "d"}`}},
+		`field "summary" is missing`},
+	"gold outside": {"piqa",
+		map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": 2}`}},
+		`field "gold" is missing or outside 0 to 1`},
+	"gold missing": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"]}`}},
+		`field "gold" is missing`},
+	"wrong type": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": 3}`}},
+		"line 1: field \"query\": want a string, found a number"},
+	"no blank": {"winogrande",
+		map[string][]string{"mc/winogrande_val": {`{"sentence": "s", "options": ["a", "b"], "gold": 0}`}},
+		`has 0 blanks "_", want one`},
+	"one class": {"icl_banking77",
+		map[string][]string{"icl/banking77_train": {`{"text": "t", "label": "l"}`},
+			"icl/banking77_test": {`{"text": "u", "label": "l"}`}}, "one class only"},
+	"no label": {"icl_banking77", map[string][]string{"icl/banking77_train": {`{"text": "t"}`}},
+		`field "label" is missing`},
+	"no answer": {"svamp", map[string][]string{"math/svamp_test": {`{"question": "q"}`}},
+		`field "answer" is missing`},
+	"no contexts": {"hotpotqa",
+		map[string][]string{"longqa/hotpotqa_dev_subset": {`{"question": "q", "answer": "a"}`}},
+		`field "contexts" is missing`},
+	"unequal lists": {"qasper",
+		map[string][]string{"longqa/qasper_leval": {`{"document": "d", "questions": ["q"], "answers": []}`}},
+		`have 1 and 0 entries`},
+	"no held-out":     {"lm", nil, "has no lm/valid"},
+	"text is missing": {"lm", map[string][]string{"lm/valid": {`{"txt": "t"}`}}, `no field "text"`},
+}
+
 // Missing files, wrong fields, empty sets and sets of one class are found before anything is asked.
 func TestBadData(t *testing.T) {
-	ok := `{"id": 1, "query": "Why?", "choices": ["a", "b"], "gold": 1}`
-	for name, c := range map[string]struct {
-		task string
-		rows map[string][]string
-		want string
-	}{
-		"missing": {"piqa", nil,
-			"has no mc/piqa_val (looked for piqa_val.jsonl.zst, piqa_val.jsonl.gz, piqa_val.jsonl)"},
-		"empty": {"piqa", map[string][]string{"mc/piqa_val": {""}}, "the set is empty"},
-		"no json": {"piqa", map[string][]string{"mc/piqa_val": {ok, "", "{"}},
-			"piqa_val.jsonl: line 3: unexpected end"},
-		"no query": {"piqa", map[string][]string{"mc/piqa_val": {`{"choices": ["a", "b"], "gold": 1}`}},
-			`line 1: field "query" is missing or empty`},
-		"one choice": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a"], "gold": 0}`}},
-			`field "choices" has 1 entries, want 2 or more`},
-		"gold below": {"piqa",
-			map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": -1}`}},
-			`field "gold" is missing or outside 0 to 1`},
-		"blank choice": {"piqa", map[string][]string{"mc/piqa_val": {ok,
-			`{"query": "q", "choices": ["a", "b", " "], "gold": 1}`}}, `line 2: field "choices": entry 2 is empty`},
-		"two blanks": {"winogrande",
-			map[string][]string{"mc/winogrande_val": {`{"sentence": "_ s _", "options": ["a", "b"], "gold": 0}`}},
-			`has 2 blanks "_", want one`},
-		"no passage": {"boolq",
-			map[string][]string{"mc/boolq_val": {`{"question": "q", "choices": ["a", "b"], "gold": 0}`}},
-			`field "passage" is missing`},
-		"no last word": {"lambada_openai", map[string][]string{"mc/lambada_openai_test": {`{"context": "c"}`}},
-			`field "continuation" is missing`},
-		"label outside": {"hellaswag", map[string][]string{
-			"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "endings": ["a", "b"], "label": "2"}`}},
-			`field "label" is missing or outside 0 to 1`},
-		"no first half": {"hellaswag",
-			map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "endings": ["a", "b"], "label": 1}`}},
-			`field "ctx_a" is missing`},
-		"no endings": {"hellaswag",
-			map[string][]string{"mc/hellaswag_val": {`{"activity_label": "A", "ctx_a": "a", "label": 1}`}},
-			`field "endings" has 0 entries`},
-		"no class": {"icl_trec_fine",
-			map[string][]string{"icl/trec_train": {`{"text": "t", "label": "l", "label_fine": "f"}`,
-				`{"text": "t", "label": "l"}`}, "icl/trec_test": {`{"text": "u", "label": "l"}`}},
-			`icl/trec_train: row 2: field "label_fine" is missing`},
-		"no questions": {"qasper",
-			map[string][]string{"longqa/qasper_leval": {`{"document": "d", "questions": [], "answers": []}`}},
-			`have 0 and 0 entries`},
-		"no document": {"qasper", map[string][]string{
-			"longqa/qasper_leval": {`{"questions": ["q"], "answers": ["a"]}`}}, `field "document" is missing`},
-		"no summary": {"elife", map[string][]string{"longqa/elife_digest_summ": {`{"document": "d"}`}},
-			`field "summary" is missing`},
-		"gold outside": {"piqa",
-			map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": 2}`}},
-			`field "gold" is missing or outside 0 to 1`},
-		"gold missing": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"]}`}},
-			`field "gold" is missing`},
-		"wrong type": {"piqa", map[string][]string{"mc/piqa_val": {`{"query": 3}`}},
-			"line 1: field \"query\": want a string, found a number"},
-		"no blank": {"winogrande",
-			map[string][]string{"mc/winogrande_val": {`{"sentence": "s", "options": ["a", "b"], "gold": 0}`}},
-			`has 0 blanks "_", want one`},
-		"one class": {"icl_banking77",
-			map[string][]string{"icl/banking77_train": {`{"text": "t", "label": "l"}`},
-				"icl/banking77_test": {`{"text": "u", "label": "l"}`}}, "one class only"},
-		"no label": {"icl_banking77", map[string][]string{"icl/banking77_train": {`{"text": "t"}`}},
-			`field "label" is missing`},
-		"no answer": {"svamp", map[string][]string{"math/svamp_test": {`{"question": "q"}`}},
-			`field "answer" is missing`},
-		"no contexts": {"hotpotqa",
-			map[string][]string{"longqa/hotpotqa_dev_subset": {`{"question": "q", "answer": "a"}`}},
-			`field "contexts" is missing`},
-		"unequal lists": {"qasper",
-			map[string][]string{"longqa/qasper_leval": {`{"document": "d", "questions": ["q"], "answers": []}`}},
-			`have 1 and 0 entries`},
-		"no held-out":     {"lm", nil, "has no lm/valid"},
-		"text is missing": {"lm", map[string][]string{"lm/valid": {`{"txt": "t"}`}}, `no field "text"`},
-	} {
+	for name, c := range badData {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for file, rows := range c.rows {

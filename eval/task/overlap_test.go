@@ -62,6 +62,62 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// shared counts the words of x that y has too, each as often as both have it.
+func shared(x, y []string) (n int) {
+	rest := slices.Clone(y)
+	for _, w := range x {
+		if k := slices.Index(rest, w); k >= 0 {
+			rest = slices.Delete(rest, k, k+1)
+			n++
+		}
+	}
+	return n
+}
+
+// subsequence is the length of the longest of all subsequences of x that y has too.
+func subsequence(x, y []string) (longest int) {
+	for set := range 1 << len(x) {
+		var some []string
+		for k, w := range x {
+			if set>>k&1 == 1 {
+				some = append(some, w)
+			}
+		}
+		if inOrder(some, y) {
+			longest = max(longest, len(some))
+		}
+	}
+	return longest
+}
+
+// inOrder says whether all has the words of some, in their order.
+func inOrder(some, all []string) bool {
+	for _, w := range all {
+		if len(some) > 0 && w == some[0] {
+			some = some[1:]
+		}
+	}
+	return len(some) == 0
+}
+
+// inSpans counts the words of x that lie in a span of three or more, or in x whole, that y has too.
+func inSpans(x, y []string) (n int) {
+	covered := make([]bool, len(x))
+	for from := range x {
+		for to := from + min(3, len(x)); to <= len(x); to++ {
+			if strings.Contains(" "+strings.Join(y, " ")+" ", " "+strings.Join(x[from:to], " ")+" ") {
+				for k := from; k < to; k++ {
+					covered[k] = true
+				}
+			}
+		}
+	}
+	for _, c := range covered {
+		n += int(truth(c))
+	}
+	return n
+}
+
 // Of all texts of up to five words of three, against plain definitions: the longest of all subsequences that both have,
 // words counted one by one, and every span of the source.
 func TestOverlapByDefinition(t *testing.T) {
@@ -71,49 +127,9 @@ func TestOverlapByDefinition(t *testing.T) {
 			texts = append(texts, append(slices.Clone(texts[i]), w))
 		}
 	}
-	inOrder := func(some, all []string) bool {
-		for _, w := range all {
-			if len(some) > 0 && w == some[0] {
-				some = some[1:]
-			}
-		}
-		return len(some) == 0
-	}
 	for i, x := range texts {
 		y := texts[(7*i+len(texts)/2)%len(texts)]
-		both, common := 0, 0
-		rest := slices.Clone(y)
-		for _, w := range x {
-			if k := slices.Index(rest, w); k >= 0 {
-				rest = slices.Delete(rest, k, k+1)
-				both++
-			}
-		}
-		for set := range 1 << len(x) {
-			var some []string
-			for k, w := range x {
-				if set>>k&1 == 1 {
-					some = append(some, w)
-				}
-			}
-			if inOrder(some, y) {
-				common = max(common, len(some))
-			}
-		}
-		covered := make([]bool, len(x))
-		for from := range x {
-			for to := from + min(3, len(x)); to <= len(x); to++ {
-				if strings.Contains(" "+strings.Join(y, " ")+" ", " "+strings.Join(x[from:to], " ")+" ") {
-					for k := from; k < to; k++ {
-						covered[k] = true
-					}
-				}
-			}
-		}
-		in := 0
-		for _, c := range covered {
-			in += int(truth(c))
-		}
+		both, common, in := shared(x, y), subsequence(x, y), inSpans(x, y)
 		a, b := strings.Join(x, ", "), strings.ToUpper(strings.Join(y, " "))+"."
 		f, rouge, ground := 2*float64(both)/float64(max(1, len(x)+len(y))),
 			2*float64(common)/float64(max(1, len(x)+len(y))), float64(in)/float64(max(1, len(x)))

@@ -63,6 +63,15 @@ func TestPresetProtocols(t *testing.T) {
 	if err != nil || len(tasks) != 14 || tasks[0].Shots != 0 || tasks[13].Shots != 5 {
 		t.Errorf("%d tasks, %v", len(tasks), err)
 	}
+	for _, name := range []string{"figure9"} {
+		if p, _ := FindPreset(name); !p.Checkpoints {
+			t.Errorf("%s is not of every checkpoint", name)
+		}
+	}
+}
+
+// Lengths of a protocol that fits a model's context.
+func TestPresetsFitTheContext(t *testing.T) {
 	for _, x := range []struct {
 		context int
 		want    string
@@ -75,11 +84,6 @@ func TestPresetProtocols(t *testing.T) {
 	for context, want := range map[int]string{1024: "512,1024", 1: "1,1"} {
 		if got := half.Parts[0].Fit(context)["lengths"]; got != want {
 			t.Errorf("throughput at a context of %d: %s, want %s", context, got, want)
-		}
-	}
-	for _, name := range []string{"figure9"} {
-		if p, _ := FindPreset(name); !p.Checkpoints {
-			t.Errorf("%s is not of every checkpoint", name)
 		}
 	}
 }

@@ -27,53 +27,59 @@ func setFiles(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// Rows of the published sets of GLUE and SuperGLUE, as the harness's task files word them.
+// gluePrompts are rows of the published sets of GLUE and SuperGLUE, and how the harness's task files word them.
+var gluePrompts = []struct {
+	set, row     string
+	prompt, gold string
+}{
+	{"cb", `{"premise":"It rained.","hypothesis":"it was wet","label":1}`,
+		"It rained.\nQuestion: it was wet. True, False, or Neither?\nAnswer:", " False"},
+	{"cb", `{"premise":"p","hypothesis":"h","label":2}`, "p\nQuestion: h. True, False, or Neither?\nAnswer:",
+		" Neither"},
+	{"copa",
+		`{"premise":"My body cast a shadow.","question":"cause","choice1":"The sun rose.","choice2":"The grass was cut.","label":0}`,
+		"My body cast a shadow because", "  the sun rose."},
+	{"copa", `{"premise":"Él cayó. ","question":"effect","choice1":"A.","choice2":"Él lloró.","label":1}`,
+		"Él cayó therefore", "  él lloró."},
+	{"rte", `{"sentence1":"A.","sentence2":"B.","label":0}`, "A.\nQuestion: B. True or False?\nAnswer:", " True"},
+	{"wic",
+		`{"sentence1":"Él made a bank deposit","sentence2":"the river bank","start1":10,"end1":14,"label":false}`,
+		"Sentence 1: Él made a bank deposit\nSentence 2: the river bank\n" +
+			"Question: Is the word 'bank' used in the same way in the two sentences above?\nAnswer:", " no"},
+	{"wic", `{"sentence1":"go","sentence2":"x","start1":0,"end1":2,"label":true}`,
+		"Sentence 1: go\nSentence 2: x\nQuestion: Is the word 'go' used in the same way in the two sentences " +
+			"above?\nAnswer:",
+		" yes"},
+	{"wsc", `{"text":"Mark told Pete many lies , which he believed .","span1_text":"Mark","span2_text":"he","span2_index":7,"label":0}`,
+		"Passage: Mark told Pete many lies, which *he* believed.\nQuestion: In the passage above, does the " +
+			"pronoun \"*he*\" refer to \"*Mark*\"?\nAnswer:", " no"},
+	// The harness loses a space there.
+	{"wsc", `{"text":"He ran .","span1_text":"Tom","span2_text":"He","span2_index":0,"label":1}`,
+		"Passage:  *He*ran.\nQuestion: In the passage above, does the pronoun \"*He*\" refer to \"*Tom*\"?\n" +
+			"Answer:", " yes"},
+	{"wsc", `{"text":"Él is he","span1_text":"Tom","span2_text":"he,","span2_index":2,"label":1}`,
+		"Passage: Él is *he,*\nQuestion: In the passage above, does the pronoun \"*he,*\" refer to " +
+			"\"*Tom*\"?\nAnswer:", " yes"},
+	{"sst2", `{"sentence":"fine work ","label":1}`,
+		"fine work \nQuestion: Is this sentence positive or negative?\nAnswer:", " positive"},
+	{"mrpc", `{"sentence1":"A","sentence2":"B","label":1}`,
+		"Sentence 1: A\nSentence 2: B\nQuestion: Do both sentences mean the same thing?\nAnswer:", " yes"},
+	{"qnli", `{"question":"Who?","sentence":"He.","label":0}`,
+		"Who?\nHe.\nQuestion: Does this response answer the question?\nAnswer:", " yes"},
+}
+
 func TestGluePrompts(t *testing.T) {
-	for _, c := range []struct {
-		set, row     string
-		prompt, gold string
-	}{
-		{"cb", `{"premise":"It rained.","hypothesis":"it was wet","label":1}`,
-			"It rained.\nQuestion: it was wet. True, False, or Neither?\nAnswer:", " False"},
-		{"cb", `{"premise":"p","hypothesis":"h","label":2}`, "p\nQuestion: h. True, False, or Neither?\nAnswer:",
-			" Neither"},
-		{"copa",
-			`{"premise":"My body cast a shadow.","question":"cause","choice1":"The sun rose.","choice2":"The grass was cut.","label":0}`,
-			"My body cast a shadow because", "  the sun rose."},
-		{"copa", `{"premise":"Él cayó. ","question":"effect","choice1":"A.","choice2":"Él lloró.","label":1}`,
-			"Él cayó therefore", "  él lloró."},
-		{"rte", `{"sentence1":"A.","sentence2":"B.","label":0}`, "A.\nQuestion: B. True or False?\nAnswer:", " True"},
-		{"wic",
-			`{"sentence1":"Él made a bank deposit","sentence2":"the river bank","start1":10,"end1":14,"label":false}`,
-			"Sentence 1: Él made a bank deposit\nSentence 2: the river bank\n" +
-				"Question: Is the word 'bank' used in the same way in the two sentences above?\nAnswer:", " no"},
-		{"wic", `{"sentence1":"go","sentence2":"x","start1":0,"end1":2,"label":true}`,
-			"Sentence 1: go\nSentence 2: x\nQuestion: Is the word 'go' used in the same way in the two sentences " +
-				"above?\nAnswer:",
-			" yes"},
-		{"wsc", `{"text":"Mark told Pete many lies , which he believed .","span1_text":"Mark","span2_text":"he","span2_index":7,"label":0}`,
-			"Passage: Mark told Pete many lies, which *he* believed.\nQuestion: In the passage above, does the " +
-				"pronoun \"*he*\" refer to \"*Mark*\"?\nAnswer:", " no"},
-		// The harness loses a space there.
-		{"wsc", `{"text":"He ran .","span1_text":"Tom","span2_text":"He","span2_index":0,"label":1}`,
-			"Passage:  *He*ran.\nQuestion: In the passage above, does the pronoun \"*He*\" refer to \"*Tom*\"?\n" +
-				"Answer:", " yes"},
-		{"wsc", `{"text":"Él is he","span1_text":"Tom","span2_text":"he,","span2_index":2,"label":1}`,
-			"Passage: Él is *he,*\nQuestion: In the passage above, does the pronoun \"*he,*\" refer to " +
-				"\"*Tom*\"?\nAnswer:", " yes"},
-		{"sst2", `{"sentence":"fine work ","label":1}`,
-			"fine work \nQuestion: Is this sentence positive or negative?\nAnswer:", " positive"},
-		{"mrpc", `{"sentence1":"A","sentence2":"B","label":1}`,
-			"Sentence 1: A\nSentence 2: B\nQuestion: Do both sentences mean the same thing?\nAnswer:", " yes"},
-		{"qnli", `{"question":"Who?","sentence":"He.","label":0}`,
-			"Who?\nHe.\nQuestion: Does this response answer the question?\nAnswer:", " yes"},
-	} {
+	for _, c := range gluePrompts {
 		dir := setFiles(t, map[string]string{"glue/" + c.set + "_val.jsonl": c.row + "\n"})
 		j := prepared(t, lookup(t, c.set), eval.Options{Data: dir}, 256)
 		if len(j.Gold) != 1 || j.Gold[0] != (eval.Continuation{Context: c.prompt, Text: c.gold}) {
 			t.Errorf("%s: %q, want %q %q", c.set, j.Gold, c.prompt, c.gold)
 		}
 	}
+}
+
+// Rows of GLUE and SuperGLUE that lack a field or have one out of its range.
+func TestGlueBadRows(t *testing.T) {
 	for _, c := range []struct{ set, row, want string }{
 		{"cb", `{"premise":"p","hypothesis":"h","label":1}` + "\n" + `{"premise":"p","hypothesis":"h","label":3}`,
 			"glue/cb_val: row 2: "},
@@ -141,8 +147,7 @@ func TestLabelNames(t *testing.T) {
 	}
 }
 
-// Mathematical questions with a table, a unit or choices, and examples: those with a solution, never the question
-// itself, each ending in its answer, as many as are asked for.
+// Mathematical questions with a table, a unit or choices, and solutions, each ending in its answer.
 func TestMathPrompts(t *testing.T) {
 	for _, c := range []struct {
 		row  mathRow
@@ -168,6 +173,10 @@ func TestMathPrompts(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.solution, got, c.want)
 		}
 	}
+}
+
+// Examples of mathematical questions: those with a solution, never the question itself, as many as are asked for.
+func TestMathExamples(t *testing.T) {
 	var rows, train strings.Builder
 	for i := range 4 {
 		fmt.Fprintf(&rows, "{\"question\":\"What is %d+1?\",\"answer\":\"%d\",\"solution\":\"sum\\n#### %d\"}\n", i,
