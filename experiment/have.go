@@ -106,12 +106,30 @@ func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 	return nil
 }
 
+// notOf says why rows are not those of the finished run r and of nothing else, "" if they are.
+func (s *Spec) notOf(r *Run, rows []Row) string {
+	if !whole(rows) {
+		return fmt.Sprintf("the %s are not those of one finished run: the file was cut, or has it twice",
+			plural(len(rows), "row"))
+	}
+	for i := range rows {
+		x := &rows[i]
+		if x.Experiment != s.Name || x.Run != r.Name() {
+			return fmt.Sprintf("has rows of %s of experiment %s, want only those of %s of %s", x.Run, x.Experiment,
+				r.Name(), s.Name)
+		}
+		if x.Size != r.Size || x.Arch != r.Arch || x.LR != r.LR || x.Seed != r.Seed {
+			return fmt.Sprintf("%s of %s is of size %s, %s, learning rate %g and seed %d, which its name contradicts",
+				x.Measure, x.Run, x.Size, x.Arch, x.LR, x.Seed)
+		}
+	}
+	return ""
+}
+
 // fits returns why rows cannot be those of a run of the experiment, as far as rows tell.
 func (s *Spec) fits(r *Run, rows []Row, set string) error {
-	if !whole(rows) {
-		return &data.CorruptError{File: r.Name(),
-			Fault: fmt.Sprintf("the %s are not those of one finished run: the file "+"was cut, or has it twice",
-				plural(len(rows), "row"))}
+	if fault := s.notOf(r, rows); fault != "" {
+		return &data.CorruptError{File: r.Name(), Fault: fault}
 	}
 	tuned, _ := s.tuned() // checked by Check
 	x, n := rows[0], r.parameters()

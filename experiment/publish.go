@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"antiphase/data"
 	"antiphase/eval/report"
 	"antiphase/internal/fault"
 	"antiphase/internal/vfs"
@@ -39,9 +40,13 @@ func (l *lab) rows() ([]Row, error) {
 	}
 	var out []Row
 	for i := range runs {
-		rows, err := ReadRowFiles(filepath.Join(l.dir(&runs[i]), rowsName))
+		path := filepath.Join(l.dir(&runs[i]), rowsName)
+		rows, err := ReadRowFiles(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if fault := l.spec.notOf(&runs[i], rows); err == nil && fault != "" {
+			err = &data.CorruptError{File: path, Fault: fault + "; delete it to repeat the run"}
 		}
 		if err != nil {
 			return nil, unpublished{err}
@@ -128,8 +133,8 @@ func (l *lab) publish() ([]Row, error) {
 	runs := l.runs
 	l.mu.Unlock()
 	p.Experiment.Lead = unfinished(runs, l.done) + p.Experiment.Lead
-	if err := p.HTML(&page); err != nil {
-		return nil, err
+	if err := p.HTML(&page); err != nil { // a buffer takes everything: rows have details that are no figure's
+		return nil, unpublished{&data.CorruptError{File: l.Dir, Fault: err.Error()}}
 	}
 	for _, file := range []struct {
 		name string

@@ -24,6 +24,12 @@ type line struct {
 	Y  []float64 `json:"y,omitempty"`  // their values
 }
 
+// given is a line as it is read: a line without a value must not become one of value 0.
+type given struct {
+	line
+	Value *float64 `json:"value"`
+}
+
 // common is what the lines of a run have shown so far.
 type common struct {
 	of    origin
@@ -105,11 +111,16 @@ func ReadRows(r io.Reader) ([]Row, error) {
 		if len(bytes.TrimSpace(in.Bytes())) == 0 {
 			continue
 		}
-		var x line
+		var x given
 		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if err := c.complete(&x); err != nil {
+		if x.Value == nil {
+			return nil, fmt.Errorf("line %d: not a row of an experiment: it has no value", n)
+		}
+		x.Row.Value = *x.Value
+		x.escape()
+		if err := c.complete(&x.line); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		out = append(out, x.Row)

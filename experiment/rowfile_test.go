@@ -124,9 +124,20 @@ func TestRowFileCut(t *testing.T) {
 		`{"size":"tiny","arch":"diff","measure":"lm.loss","value":1}`: "it has no run",
 		of + `"measure":"curve.a","y":[1],"value":1}`: "line 1: curve.a of a has 1 values at 0 tokens, " +
 			"and 0 pairs",
-		of + `"measure":"curve.a","at":[1],"y":[1,2],"value":1}`:      "2 values at 1 tokens",
-		of + `"measure":"c","at":[1],"y":[1],"curve":[[1,2]]}`:        "and 1 pairs",
-		of + `"measure":"lm.loss","task":{"question":"q"},"value":1}`: "not described",
+		of + `"measure":"curve.a","at":[1],"y":[1,2],"value":1}`:         "2 values at 1 tokens",
+		of + `"measure":"c","at":[1],"y":[1],"curve":[[1,2]],"value":1}`: "and 1 pairs",
+		of + `"measure":"lm.loss","task":{"question":"q"},"value":1}`:    "not described",
+
+		of + `"measure":"lm.loss"}`: "line 1: not a row of an experiment: it has " +
+			"no value",
+		of + `"measure":"lm.loss","value":null}`:                       "it has no value",
+		of + `"measure":"m","value":1,"stderr":-1}`:                    "is -1, must not be negative",
+		of + `"measure":"m","value":1,"n":-2}`:                         "is -2, must not be negative",
+		of + `"measure":"m","value":1,"lr":-3}`:                        "is -3, must not be negative",
+		of + `"measure":"m","value":1,"tokens":-4}`:                    "is -4, must not be negative",
+		of + `"measure":"m","value":1,"steps":-5}`:                     "is -5, must not be negative",
+		of + `"measure":"m","value":1,"parameters":-6}`:                "is -6, must not be negative",
+		of + `"measure":"m","value":1,"items":[1,2],"weights":[1,-7]}`: "is -7, must not be negative",
 
 		lines[0] + `{"size":"tiny","measure":"lm.loss","value":1}`: "line 2: not a row of an experiment: it has no run",
 	} {

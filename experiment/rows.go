@@ -3,6 +3,8 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"antiphase/eval"
 )
@@ -69,6 +71,9 @@ const (
 
 // whole reports whether the rows of a run are complete.
 func whole(rows []Row) bool {
+	if len(rows) == 0 {
+		return false
+	}
 	last := rows[len(rows)-1]
 	return last.Measure == Failed || last.Measure == Finished && int(last.Value) == len(rows)-1
 }
@@ -83,8 +88,41 @@ func (r *Row) check() error {
 			return fmt.Errorf("not a row of an experiment: it has no %s", f[0])
 		}
 	}
+	for _, x := range append([]float64{r.StdErr, r.LR, float64(min(r.N, r.Parameters, r.Steps, int(r.Tokens)))},
+		r.Weights...) {
+		if x < 0 {
+			return fmt.Errorf("%s of %s: standard error, weights, counts and learning rate: is %g, must not be "+
+				"negative", r.Measure, r.Run, x)
+		}
+	}
 	if n, w, c := len(r.Items), len(r.Weights), len(r.Clusters); w > 0 && w != n || c > 0 && c != n {
 		return fmt.Errorf("%d items, %d weights and %d clusters: there must be as many", n, w, c)
 	}
 	return nil
+}
+
+// escape makes control characters visible in all words that tables and documents print.
+func (r *Row) escape() {
+	list := []*string{&r.Experiment, &r.Run, &r.Size, &r.Arch, &r.Tuned, &r.Data, &r.Machine, &r.Commit, &r.Command,
+		&r.Measure, &r.Metric, &r.Label, &r.Note}
+	if t := r.Task; t != nil {
+		list = append(list, &t.Name, &t.Kind, &t.Question)
+	}
+	for _, text := range list {
+		if strings.ContainsFunc(*text, unicode.IsControl) {
+			*text = visible(*text)
+		}
+	}
+}
+
+func visible(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		if unicode.IsControl(c) {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
 }
