@@ -2,20 +2,35 @@ package experiment
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"antiphase/data"
 	"antiphase/eval"
 	"antiphase/internal/vfs"
 	"antiphase/metrics"
 )
 
-// recorded are the rows of a run of 8 steps with these metrics.
+// recorded are the rows of a run with these metrics.
 func recorded(t *testing.T, devices int, note string, steps ...metrics.Row) ([]Row, *record) {
+	t.Helper()
+	r := logged(t, devices, steps...)
+	r.run.Recipe.Train.Steps = len(steps)
+	rows, err := r.training(note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows, r
+}
+
+// logged is the record of a run with these metrics.
+func logged(t *testing.T, devices int, steps ...metrics.Row) *record {
 	t.Helper()
 	r := &record{dir: t.TempDir(), spec: &Spec{}, run: &Run{}, devices: devices, of: origin{Run: "a", Steps: 8},
 		warn: func(s string) { t.Error(s) }}
@@ -29,11 +44,34 @@ func recorded(t *testing.T, devices int, note string, steps ...metrics.Row) ([]R
 			t.Fatal(err)
 		}
 	}
-	rows, err := r.training(note)
-	if err != nil {
-		t.Fatal(err)
+	return r
+}
+
+// A run whose metrics were lost has not diverged, and its last held-out loss is not that of an earlier step: without a
+// row of the last step there are no rows. Rows lost before it are warned of.
+func TestLostMetrics(t *testing.T) {
+	for n := range 3 {
+		r := logged(t, 1, []metrics.Row{step(1, 4, 4, 1, 1, 0), step(2, 3, 3, 1, 1, 0)}[:n]...)
+		r.run.Recipe.Train.Steps = 3
+		for _, gone := range []bool{false, true} {
+			path := filepath.Join(r.dir, metrics.FileName)
+			if gone {
+				_ = os.Remove(path)
+			}
+			rows, err := r.training("")
+			if c, ok := errors.AsType[*data.CorruptError](err); !ok || c.File != path {
+				t.Errorf("%d rows of 3, no file %v: %v, %v", n, gone, rows, err)
+			}
+			if rows, err := r.training("loss is NaN"); err != nil || rows[len(rows)-1].Measure != Failed {
+				t.Errorf("a run that diverged: %v, %v", rows, err)
+			}
+		}
 	}
-	return rows, r
+	r, warned := logged(t, 1, step(1, 4, 4, 1, 1, 0), step(3, 2, 2, 1, 1, 0)), ""
+	r.run.Recipe.Train.Steps, r.warn = 3, func(s string) { warned += s }
+	if rows, err := r.training(""); err != nil || !strings.Contains(warned, "rows of 2 of 3 steps") {
+		t.Errorf("without the second step: %v, %v, %q", rows, err, warned)
+	}
 }
 
 // step is one of a training run; what is not measured is NaN.
@@ -124,7 +162,7 @@ func TestTrainingRows(t *testing.T) {
 		"a note":             {"the loss is not finite", steps, "the loss is not finite"},
 		"only a note":        {"step 9 was not finite", steps[:8], "step 9 was not finite"},
 		"no loss at the end": {"", steps[:8], "held-out loss at the end is not finite"},
-		"no step":            {"", nil, "held-out loss at the end is not finite"},
+		"no step":            {"step 1 was not finite", nil, "step 1 was not finite"},
 	} {
 		rows, _ := recorded(t, 1, x.note, x.steps...)
 		last := rows[len(rows)-1]

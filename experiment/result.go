@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"antiphase/data"
 	"antiphase/eval"
 	"antiphase/metrics"
 )
@@ -41,12 +44,21 @@ func (r *record) row(measure string) Row { return Row{Measure: measure, origin: 
 
 // training are the rows of training itself: curves and the final held-out loss. For a failed run they end there.
 func (r *record) training(note string) ([]Row, error) {
-	steps, err := metrics.Read(filepath.Join(r.dir, metrics.FileName), r.warn)
-	if err != nil {
+	path := filepath.Join(r.dir, metrics.FileName)
+	steps, err := metrics.Read(path, r.warn)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	n, want := len(steps), r.run.Recipe.Train.Steps
+	if note == "" && (n == 0 || steps[n-1].Step != want) { // lost, and not a loss that is not finite
+		return nil, &data.CorruptError{File: path,
+			Fault: fmt.Sprintf("has no row of step %d, the last; delete the run's folder to repeat the run", want)}
+	}
+	if note == "" && n < want {
+		r.warn(fmt.Sprintf("%s has rows of %d of %d steps; curves are without the others", path, n, want))
+	}
 	out := r.curves(steps)
-	if n := len(steps); note == "" && (n == 0 || !eval.Finite(steps[n-1].Valid)) {
+	if note == "" && !eval.Finite(steps[n-1].Valid) {
 		note = "the held-out loss at the end is not finite"
 	}
 	if note != "" {
