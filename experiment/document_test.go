@@ -192,6 +192,17 @@ func TestGridByHand(t *testing.T) {
 			t.Errorf("%s: %q lacks %q", x.what, s, x.says)
 		}
 	}
+	f := newFinal(slices.Concat(scored(plain, "", 0.5), scored(v1, "", 0.5, 0.6), scored(v2, "", 0.5)))
+	if s := f.says(); !strings.Contains(s, "the best held-out loss; the tuning grid") {
+		t.Errorf("%q", s)
+	}
+	if s := newFinal(scored(plain, "", 0.5)).says(); !strings.Contains(s, "nothing was tuned") {
+		t.Errorf("%q", s)
+	}
+}
+
+// A cell of the tuning grid has the mean of the runs that finished, and how many diverged.
+func TestMeanText(t *testing.T) {
 	mean := func(v ...float64) (rows []Row) {
 		for _, x := range v {
 			rows = append(rows, Row{Value: x})
@@ -210,6 +221,10 @@ func TestGridByHand(t *testing.T) {
 			t.Errorf("%q, want %q", got, x.want)
 		}
 	}
+}
+
+// Sides that tried other learning rates are not tuned alike, even if they tried as many.
+func TestUntuned(t *testing.T) {
 	f := newFinal(slices.Concat(scored(plain, "", 0.5), scored(v1, "", 0.5, 0.6), scored(v2, "", 0.5)))
 	if got := f.untuned("tiny", plain, v1); got != "learning rates tried: 1 of transformer, 2 of diff" {
 		t.Errorf("%q", got)
@@ -226,12 +241,6 @@ func TestGridByHand(t *testing.T) {
 	}
 	if f.untuned("tiny", v1, v1) != "" {
 		t.Error("a side is tuned unlike itself")
-	}
-	if s := f.says(); !strings.Contains(s, "the best held-out loss; the tuning grid") {
-		t.Errorf("%q", s)
-	}
-	if s := newFinal(scored(plain, "", 0.5)).says(); !strings.Contains(s, "nothing was tuned") {
-		t.Errorf("%q", s)
 	}
 }
 

@@ -12,14 +12,25 @@ import (
 	"antiphase/eval"
 )
 
-// Measures over seeds count a seed once every architecture has it, and a verdict shows this run's own figures.
-func TestRepeatsByHand(t *testing.T) {
+// lossRows are held-out losses of two sides; the second has a seed less.
+func lossRows() []Row {
 	rows := slices.Concat(seeded(plain, "lm.loss", 3, 4.00000349, 5), seeded(v1, "lm.loss", 1, 2))
 	for i := range rows {
 		r := &rows[i]
 		r.Steps, r.Machine, r.Commit, r.Better = 30, "m", "c", eval.Lower
 	}
-	got := Repeats("p", rows)
+	return rows
+}
+
+// overSeeds are held-out losses over ten seeds: plain's is always 3.
+func overSeeds(other ...float64) Repeat {
+	return Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10),
+		Values: map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: other}}
+}
+
+// Measures over seeds count a seed once every architecture has it.
+func TestSeedsOfAll(t *testing.T) {
+	got := Repeats("p", lossRows())
 	want := []Repeat{{Plan: "p", Steps: 30, Measure: "lm.loss", Better: eval.Lower, Seeds: []uint64{1, 2},
 		Machine: "m", Commit: "c", Values: map[string][]float64{plain: {3, 4}, v1: {1, 2}}}}
 	if !reflect.DeepEqual(got, want) {
@@ -28,9 +39,23 @@ func TestRepeatsByHand(t *testing.T) {
 	if Repeats("p", nil) != nil {
 		t.Error("of no rows")
 	}
-	known := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10),
-		Values: map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: slices.Repeat([]float64{2}, 10)}}
-	archs := []string{plain, v1}
+}
+
+// A spread is the median with the range; without values it is a dash.
+func TestSpread(t *testing.T) {
+	if got := (&Repeat{Values: map[string][]float64{v1: {0.3, 0.1, 0.2, 0.9}}}).spread(v1,
+		true); got != "25.0 (10.0 to 90.0)" {
+		t.Errorf("%q", got)
+	}
+	if got := (&Repeat{}).spread(v1, true); got != "–" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A verdict over seeds shows this run's own figures.
+func TestRepeatsByHand(t *testing.T) {
+	rows, archs := lossRows(), []string{plain, v1}
+	known := overSeeds(slices.Repeat([]float64{2}, 10)...)
 	lead, list := Repeated([]Repeat{known}, rows, archs)
 	if len(list) != 1 || list[0].Figure != "1 against 3" ||
 		list[0].Claim != "DIFF has a lower held-out loss than the Transformer" ||
@@ -56,19 +81,6 @@ func TestRepeatsByHand(t *testing.T) {
 		list[0].Basis != "this run: not seen; over seeds 2 to 2 against 3 to 3" {
 		t.Errorf("the other side: %+v", list)
 	}
-	nine := known
-	nine.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10),
-		v1: append(slices.Repeat([]float64{2}, 9), 4)}
-	if _, list := Repeated([]Repeat{nine}, rows, archs); len(list) != 1 || list[0].Source != "held in 9 of 10 seeds" {
-		t.Errorf("nine of ten: %+v", list)
-	}
-	often := known // eight of ten seeds are too few
-	often.Values = map[string][]float64{plain: slices.Repeat([]float64{3}, 10),
-		v1: append(slices.Repeat([]float64{2}, 8), 4, 4)}
-	if lead, list := Repeated([]Repeat{often}, rows, archs); len(list) != 0 ||
-		!strings.HasPrefix(lead, "Of 0 differences that repeat over 10 seeds") {
-		t.Errorf("eight of ten: %q %+v", lead, list)
-	}
 	turned := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 2))
 	for i := range turned {
 		turned[i].Better = eval.Lower
@@ -81,12 +93,19 @@ func TestRepeatsByHand(t *testing.T) {
 		!strings.Contains(lead, "was not measured for this plan") {
 		t.Errorf("nothing is known: %q %+v", lead, list)
 	}
-	if got := (&Repeat{Values: map[string][]float64{v1: {0.3, 0.1, 0.2, 0.9}}}).spread(v1,
-		true); got != "25.0 (10.0 to 90.0)" {
-		t.Errorf("%q", got)
+}
+
+// A difference repeats if nine of ten seeds have it; eight are too few.
+func TestRepeatsFromNineOfTen(t *testing.T) {
+	rows, archs := lossRows(), []string{plain, v1}
+	nine := overSeeds(append(slices.Repeat([]float64{2}, 9), 4)...)
+	if _, list := Repeated([]Repeat{nine}, rows, archs); len(list) != 1 || list[0].Source != "held in 9 of 10 seeds" {
+		t.Errorf("nine of ten: %+v", list)
 	}
-	if got := (&Repeat{}).spread(v1, true); got != "–" {
-		t.Errorf("%q", got)
+	eight := overSeeds(append(slices.Repeat([]float64{2}, 8), 4, 4)...)
+	if lead, list := Repeated([]Repeat{eight}, rows, archs); len(list) != 0 ||
+		!strings.HasPrefix(lead, "Of 0 differences that repeat over 10 seeds") {
+		t.Errorf("eight of ten: %q %+v", lead, list)
 	}
 }
 
@@ -174,6 +193,10 @@ func TestOneExperiment(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, x.says)
 		}
 	}
+}
+
+// Rows without a text's name or a question can be compared with any; two questions of one run are refused.
+func TestOneExperimentOfOlderRows(t *testing.T) {
 	rows := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 1), seeded(v2, "lm.loss", 1))
 	for i := range rows {
 		if rows[i].Arch != plain {
@@ -195,6 +218,11 @@ func TestOneExperiment(t *testing.T) {
 			t.Errorf("a run was asked twice: %v", err)
 		}
 	}
+}
+
+// Runs of one name in two experiments are two runs, and each must be whole.
+func TestWholeRuns(t *testing.T) {
+	rows := seeded(plain, "lm.loss", 1)
 	last := rows[1]
 	last.Measure, last.Value = Finished, 2
 	done := []Row{rows[0], rows[1], last}
