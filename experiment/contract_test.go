@@ -157,50 +157,54 @@ func TestStopwatch(t *testing.T) {
 	}
 }
 
+// tried is what a run is chosen by: less is better.
+type tried struct{ score, loss float64 }
+
+// randomRuns are the rows of runs at three rates, some unfinished or diverged, and what each is chosen by.
+func randomRuns(g *rand.Rand, tuned string) (rows []Row, runs map[float64]map[uint64]tried) {
+	runs = map[float64]map[uint64]tried{}
+	for _, lr := range []float64{1, 2, 3} {
+		runs[lr] = map[uint64]tried{}
+		for seed := range uint64(3) {
+			if seed > 0 && g.IntN(5) == 0 {
+				continue // not finished
+			}
+			o := origin{Size: "s", Arch: "a", LR: lr, Seed: seed, Tuned: tuned}
+			if g.IntN(8) == 0 {
+				rows = append(rows, Row{origin: o, Measure: Failed})
+				runs[lr][seed] = tried{math.Inf(1), math.Inf(1)}
+				continue
+			}
+			loss, acc := float64(g.IntN(3)), float64(g.IntN(4))/4
+			rows = append(rows, Row{origin: o, Measure: heldOut, Value: loss, Better: eval.Lower})
+			x := tried{loss, loss}
+			if tuned != "" {
+				rows = append(rows, Row{origin: o, Measure: "task.acc", Value: acc, Better: eval.Higher,
+					StdErr: 0.1, Floors: map[string]float64{"chance": 0.1, "copy": 0.25}})
+				x.score = -acc
+				if acc-1.96*0.1 <= 0.25 && strings.HasSuffix(tuned, orLoss) {
+					x.score = -0.25
+				}
+			}
+			runs[lr][seed] = x
+		}
+	}
+	return rows, runs
+}
+
 // Choose against its definition, on random rows: the best mean over the seeds that all rates of a side have, then the
 // lower loss, then the lower rate; a diverged run loses; scores on a floor tie where the rows say so.
 func TestChooseByDefinition(t *testing.T) {
 	g := rand.New(rand.NewPCG(7, 7))
 	for round := range 300 {
-		score := round%3 != 0
 		tuned := ""
-		if score {
+		if round%3 != 0 {
 			tuned = []string{"task.acc", "task.acc" + orLoss}[round%2]
 		}
-		var rows []Row
-		type run struct {
-			score, loss float64
-		}
-		runs := map[float64]map[uint64]run{}
+		rows, runs := randomRuns(g, tuned)
+		best, bestLR := tried{math.Inf(1), math.Inf(1)}, math.Inf(1)
 		for _, lr := range []float64{1, 2, 3} {
-			runs[lr] = map[uint64]run{}
-			for seed := range uint64(3) {
-				if seed > 0 && g.IntN(5) == 0 {
-					continue // not finished
-				}
-				o := origin{Size: "s", Arch: "a", LR: lr, Seed: seed, Tuned: tuned}
-				if g.IntN(8) == 0 {
-					rows = append(rows, Row{origin: o, Measure: Failed})
-					runs[lr][seed] = run{math.Inf(1), math.Inf(1)}
-					continue
-				}
-				loss, acc := float64(g.IntN(3)), float64(g.IntN(4))/4
-				rows = append(rows, Row{origin: o, Measure: heldOut, Value: loss, Better: eval.Lower})
-				x := run{loss, loss}
-				if score {
-					rows = append(rows, Row{origin: o, Measure: "task.acc", Value: acc, Better: eval.Higher,
-						StdErr: 0.1, Floors: map[string]float64{"chance": 0.1, "copy": 0.25}})
-					x.score = -acc
-					if acc-1.96*0.1 <= 0.25 && strings.HasSuffix(tuned, orLoss) {
-						x.score = -0.25
-					}
-				}
-				runs[lr][seed] = x
-			}
-		}
-		best, bestLR := run{math.Inf(1), math.Inf(1)}, math.Inf(1)
-		for _, lr := range []float64{1, 2, 3} {
-			var sum run
+			var sum tried
 			for seed := range uint64(3) {
 				_, a := runs[1][seed]
 				_, b := runs[2][seed]

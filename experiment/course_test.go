@@ -10,15 +10,20 @@ import (
 	"antiphase/train"
 )
 
-// A run is measured over its last quarter, from its first step on; its judging is what follows the last step.
-func TestCourse(t *testing.T) {
+// clock returns a function that moves a time on by some seconds and returns it.
+func clock() func(seconds float64) time.Time {
 	now := time.Unix(1000, 0)
-	wait := func(s float64) time.Time {
+	return func(s float64) time.Time {
 		now = now.Add(time.Duration(s * float64(time.Second)))
 		return now
 	}
+}
+
+// A run is measured over its last quarter, from its first step on; its judging is what follows the last step.
+func TestCourse(t *testing.T) {
+	wait := clock()
 	c := &course{prospect: prospect{tokens: 6400}}
-	c.begin(now)
+	c.begin(wait(0))
 	step := func(n int64, s float64) { c.step(wait(s), &train.Row{Tokens: 10 * n, TokS: 10 / s}) }
 	step(1, 60) // starts, and measures kernels
 	step(2, 0.1)
@@ -48,15 +53,31 @@ func TestCourse(t *testing.T) {
 	if c.end(wait(2)); c.stage != finished || c.judge != 10 || c.trained != 6400 || c.steps != 640 {
 		t.Errorf("in the end: %+v", c.prospect)
 	}
+}
+
+// A run that diverged is not judged; one that was trained in an earlier call is only judged.
+func TestCourseInPart(t *testing.T) {
+	wait := clock()
 	failed := &course{prospect: prospect{tokens: 6400}}
-	failed.begin(now)
+	failed.begin(wait(0))
 	failed.step(wait(1), &train.Row{Tokens: 10, TokS: math.Inf(1)})
 	if failed.end(wait(9)); failed.stage != finished || failed.judge != 0 || failed.trained != 10 {
 		t.Errorf("a run that diverged: %+v", failed.prospect)
 	}
+	only := &course{prospect: prospect{tokens: 6400}} // trained in an earlier call
+	only.begin(wait(0))
+	only.judged(wait(1))
+	if only.end(wait(9)); only.judge != 9 || only.trained != 6400 || only.perToken != 0 {
+		t.Errorf("a run that was judged alone: %+v", only.prospect)
+	}
+}
+
+// Steps whose speed was not measured do not count for the speed of a run.
+func TestCourseOfUnmeasuredSteps(t *testing.T) {
+	wait := clock()
 	for _, tokens := range []int64{20, 3200} { // steps of 100 tokens are a thirty-second of the longer run
 		c := &course{prospect: prospect{tokens: tokens}}
-		c.begin(now)
+		c.begin(wait(0))
 		for n, speed := range []float64{50, 50, 0, math.Inf(1), 50, math.Inf(1), 0, 25, -1} { // some were not measured
 			c.step(wait(2), &train.Row{Tokens: min(int64(n+1)*100, tokens), TokS: speed})
 			if quick := map[bool]float64{true: 0.02}[n > 3]; c.quick != quick || tokens == 3200 &&
@@ -65,16 +86,14 @@ func TestCourse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Times are whole seconds, and at least one.
+func TestSpan(t *testing.T) {
 	for seconds, want := range map[float64]string{0: "1s", 0.2: "1s", 1.4: "1s", 61.6: "1m2s"} {
 		if got := span(seconds); got != want {
 			t.Errorf("%g s are %s", seconds, got)
 		}
-	}
-	only := &course{prospect: prospect{tokens: 6400}} // trained in an earlier call
-	only.begin(now)
-	only.judged(wait(1))
-	if only.end(wait(9)); only.judge != 9 || only.trained != 6400 || only.perToken != 0 {
-		t.Errorf("a run that was judged alone: %+v", only.prospect)
 	}
 }
 

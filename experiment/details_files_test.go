@@ -65,49 +65,50 @@ func TestTokenizerOfAnExperiment(t *testing.T) {
 	}
 }
 
-// Of several files of rows the first that has a run counts; what is done here is not taken; a folder is no file.
-func TestRowsElsewhere(t *testing.T) {
-	s := nanoSpec(8)
+// encodedRuns are the bytes of rows: of each run a loss and its end.
+func encodedRuns(t *testing.T, experiment string, value float64, runs ...Run) []byte {
+	t.Helper()
+	var rows []Row
+	for _, r := range runs {
+		base := Row{origin: origin{Experiment: experiment, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR,
+			Seed: r.Seed, Parameters: r.parameters(), Steps: 8, Tokens: r.tokens()},
+			Measure: "lm.loss", Value: value}
+		end := base
+		end.Measure, end.Value = Finished, 1
+		rows = append(rows, base, end)
+	}
+	b, err := Encode(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// twoRowFiles writes two files with rows of runs of an experiment; the first also has rows of another experiment, with
+// a run of the same name.
+func twoRowFiles(t *testing.T) (s *Spec, runs []Run, paths []string) {
+	t.Helper()
+	s = nanoSpec(8)
 	s.Tasks = []Ask{"lm"}
 	runs, err := s.Grid(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	file := func(name string, value float64, runs ...Run) string {
-		var rows []Row
-		for _, r := range runs {
-			base := Row{origin: origin{Experiment: s.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR,
-				Seed: r.Seed, Parameters: r.parameters(), Steps: 8, Tokens: r.tokens()},
-				Measure: "lm.loss", Value: value}
-			end := base
-			end.Measure, end.Value = Finished, 1
-			rows = append(rows, base, end)
-		}
-		b, err := Encode(rows)
-		if err != nil {
+	for name, b := range map[string][]byte{
+		"a": append(encodedRuns(t, s.Name, 1, runs[0], runs[1]), encodedRuns(t, "other", 3, runs[0], runs[2])...),
+		"b": encodedRuns(t, s.Name, 2, runs[1], runs[2], runs[3]),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
 	}
-	paths := []string{file("a", 1, runs[0], runs[1]), file("b", 2, runs[1], runs[2], runs[3])}
-	s.Name = "other"
-	other := file("c", 3, runs[0], runs[2])
-	s.Name = "nano"
-	mixed, err := os.ReadFile(paths[0])
-	if err == nil { // rows of another experiment with a run of the same name
-		var more []byte
-		if more, err = os.ReadFile(other); err == nil {
-			err = os.WriteFile(paths[0], append(mixed, more...), 0o644)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	return s, runs, []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+}
+
+// Of several files of rows the first that has a run counts; what is done here is not taken.
+func TestRowsElsewhere(t *testing.T) {
+	s, runs, paths := twoRowFiles(t)
 	got, err := s.elsewhere(paths, runs, "", func(r *Run) bool { return r.Name() == runs[3].Name() })
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%d runs, %v", len(got), err)
@@ -117,6 +118,12 @@ func TestRowsElsewhere(t *testing.T) {
 			t.Errorf("%s: %+v, want %g", runs[i].Name(), rows, want)
 		}
 	}
+}
+
+// Rows of files come together; a folder is no file, and a damaged file is named with the line.
+func TestReadRowFiles(t *testing.T) {
+	_, _, paths := twoRowFiles(t)
+	dir := filepath.Dir(paths[0])
 	if _, err := ReadRowFiles(paths[0], dir); !errors.Is(err, vfs.ErrNotRegular) ||
 		!strings.HasPrefix(err.Error(), dir) {
 		t.Errorf("a folder: %v", err)
@@ -124,10 +131,11 @@ func TestRowsElsewhere(t *testing.T) {
 	if rows, err := ReadRowFiles(paths...); err != nil || len(rows) != 14 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
-	if err := os.WriteFile(other, []byte("{"), 0o644); err != nil {
+	damaged := filepath.Join(dir, "c")
+	if err := os.WriteFile(damaged, []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadRowFiles(other); err == nil || !strings.Contains(err.Error(), other) ||
+	if _, err := ReadRowFiles(damaged); err == nil || !strings.Contains(err.Error(), damaged) ||
 		!strings.Contains(err.Error(), "line 1: ") {
 		t.Errorf("a damaged file: %v", err)
 	}
