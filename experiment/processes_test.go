@@ -35,6 +35,46 @@ func TestEveryRunIsSomebodys(t *testing.T) {
 	}
 }
 
+// twoProcesses works on an experiment in two processes with one folder; tasks are those that progress named.
+func twoProcesses(t *testing.T, s *Spec, dir string) (lists [2][]Row, tasks map[string]bool) {
+	meet := barrier(2)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	tasks = map[string]bool{}
+	for rank := range 2 {
+		opt := options(dir, oneThread(t))
+		opt.Rank, opt.Ranks, opt.Wait = rank, 2, meet
+		opt.Machine, opt.Commit, opt.Command, opt.Precision, opt.Kind = "m", "c", "x", "fp32", "cpu here"
+		opt.Progress = func(p Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			tasks[regexp.MustCompile(`\d+`).ReplaceAllString(p.Task, "N")] = true
+		}
+		wg.Go(func() {
+			rows, err := Work(context.Background(), s, opt)
+			if err != nil {
+				t.Error(err)
+			}
+			lists[rank] = rows
+		})
+	}
+	wg.Wait()
+	return lists, tasks
+}
+
+// withoutPlace are the rows without timings and without where they come from, which must be all known or all unknown.
+func withoutPlace(t *testing.T, rows []Row) []byte {
+	t.Helper()
+	rows = slices.Clone(rows)
+	for i := range rows {
+		if r := &rows[i]; r.Machine+r.Commit+r.Command != "" && r.Machine+r.Commit+r.Command != "mcx" {
+			t.Errorf("%s: %q %q %q", r.Run, r.Machine, r.Commit, r.Command)
+		}
+		rows[i].Machine, rows[i].Commit, rows[i].Command = "", "", ""
+	}
+	return withoutTimings(t, rows)
+}
+
 // Two processes with one folder give the rows of one. Rows and answers say where they come from and by which seed they
 // were drawn, and a model of another size says so in its last row.
 func TestTwoProcesses(t *testing.T) {
@@ -48,41 +88,9 @@ func TestTwoProcesses(t *testing.T) {
 		t.Fatalf("%v; said: %q", err, out.lines)
 	}
 	dir := t.TempDir()
-	meet := barrier(2)
-	var wg sync.WaitGroup
-	var lists [2][]Row
-	var mu sync.Mutex
-	asked := map[string]bool{}
-	for rank := range 2 {
-		opt := options(dir, oneThread(t))
-		opt.Rank, opt.Ranks, opt.Wait = rank, 2, meet
-		opt.Machine, opt.Commit, opt.Command, opt.Precision, opt.Kind = "m", "c", "x", "fp32", "cpu here"
-		opt.Progress = func(p Progress) {
-			mu.Lock()
-			defer mu.Unlock()
-			asked[regexp.MustCompile(`\d+`).ReplaceAllString(p.Task, "N")] = true
-		}
-		wg.Go(func() {
-			rows, err := Work(context.Background(), s, opt)
-			if err != nil {
-				t.Error(err)
-			}
-			lists[rank] = rows
-		})
-	}
-	wg.Wait()
-	plainRows := func(rows []Row) []byte {
-		rows = slices.Clone(rows)
-		for i := range rows {
-			if r := &rows[i]; r.Machine+r.Commit+r.Command != "" && r.Machine+r.Commit+r.Command != "mcx" {
-				t.Errorf("%s: %q %q %q", r.Run, r.Machine, r.Commit, r.Command)
-			}
-			rows[i].Machine, rows[i].Commit, rows[i].Command = "", "", ""
-		}
-		return withoutTimings(t, rows)
-	}
+	lists, tasks := twoProcesses(t, s, dir)
 	for rank, rows := range lists {
-		if len(rows) == 0 || rows[0].Machine != "m" || !bytes.Equal(plainRows(rows), plainRows(alone)) {
+		if len(rows) == 0 || rows[0].Machine != "m" || !bytes.Equal(withoutPlace(t, rows), withoutPlace(t, alone)) {
 			t.Errorf("process %d has other rows than one alone", rank)
 		}
 	}
@@ -92,8 +100,8 @@ func TestTwoProcesses(t *testing.T) {
 			t.Errorf("%s: the last row says %q", r.Run, r.Note)
 		}
 	}
-	if !asked["lm N/N"] || !asked["outliers N/N"] {
-		t.Errorf("progress names %v", asked)
+	if !tasks["lm N/N"] || !tasks["outliers N/N"] {
+		t.Errorf("progress names %v", tasks)
 	}
 	for _, store := range []string{"eval", "probe"} {
 		got, err := eval.ReadStores(filepath.Join(dir, "runs", "nano-diff-lr0.001-s1", store))

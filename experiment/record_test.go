@@ -85,11 +85,10 @@ func step(n int, loss, valid, norm, speed float64, warn metrics.Warning, lambda 
 	return r
 }
 
-// What a run's metrics say, by hand: the last held-out loss, the median speed, the steps with a spike, the mean
-// gradient norm of the last quarter, and every curve by tokens.
-func TestTrainingRows(t *testing.T) {
+// nineSteps are those of a run with spikes at three and a held-out loss at two.
+func nineSteps() []metrics.Row {
 	nan := math.NaN()
-	steps := []metrics.Row{
+	return []metrics.Row{
 		step(1, 4, nan, 9, 10, 0, 0.2, 0.4), step(2, 3.5, nan, 9, 90, metrics.LossSpike, 0.2, 0.4),
 		step(3, 3, nan, 9, 20, metrics.GradientSpike, 0.2, 0.4),
 		step(4, 2.5, 2.75, 9, 80, metrics.LossSpike|metrics.GradientSpike, 0.2, 0.4),
@@ -97,7 +96,12 @@ func TestTrainingRows(t *testing.T) {
 		step(7, 1.5, nan, 9, 40, 0, 0.2, 0.4),
 		step(8, 1.25, nan, 2, 60, 0, 0.2, 0.4), step(9, 1.125, 1.5, 4, 50, 0, 0.3, 0.9),
 	}
-	rows, _ := recorded(t, 1, "", steps...)
+}
+
+// What a run's metrics say, by hand: the last held-out loss, the median speed, the steps with a spike, the mean
+// gradient norm of the last quarter, and every curve by tokens.
+func TestTrainingRows(t *testing.T) {
+	rows, _ := recorded(t, 1, "", nineSteps()...)
 	by := map[string]*Row{}
 	for i := range rows {
 		by[rows[i].Measure] = &rows[i]
@@ -113,8 +117,8 @@ func TestTrainingRows(t *testing.T) {
 	for measure, label := range map[string]string{heldOut: "held-out loss at the end of training, nats/token",
 		trainSpeed: "training speed, tokens/s", "train.spikes": "steps with a spike of loss or gradient norm",
 		"train.grad_norm_late": "gradient norm, mean over the last quarter of training",
-
-		"curve.lambda": "λ, mean over layers", "curve.lambda_min": "λ, smallest", "curve.lambda_max": "λ, largest"} {
+		"curve.lambda":         "λ, mean over layers",
+		"curve.lambda_min":     "λ, smallest", "curve.lambda_max": "λ, largest"} {
 		if r := by[measure]; r.Label != label || measure != trainSpeed && !strings.HasPrefix(measure, "curve.") &&
 			r.Better != eval.Lower {
 			t.Errorf("%s: %q, better %v", measure, r.Label, r.Better)
@@ -130,13 +134,21 @@ func TestTrainingRows(t *testing.T) {
 	if got := by["curve.train_loss"].Curve; len(got) != 9 || got[2] != [2]float64{300, 3} {
 		t.Errorf("losses: %v", got)
 	}
+}
+
+// A speed says how many runs were on the device.
+func TestSpeedOfSharedDevice(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		if rows, _ := recorded(t, n, "", steps...); rows[7].Measure != sharedSpeed ||
+		if rows, _ := recorded(t, n, "", nineSteps()...); rows[7].Measure != sharedSpeed ||
 			rows[7].Label != fmt.Sprintf("training speed with %d runs on the device, tokens/s", n) {
 			t.Errorf("with %d runs at once: %+v", n, rows[7])
 		}
 	}
-	for n := 1; n <= 9; n++ { // the last quarter has at least one step; of two in the middle the faster counts
+}
+
+// The last quarter of a run has at least one step; of two speeds in the middle the faster counts.
+func TestLastQuarter(t *testing.T) {
+	for n := 1; n <= 9; n++ {
 		var steps []metrics.Row
 		late := 0.0
 		for i := range n {
@@ -154,6 +166,11 @@ func TestTrainingRows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A run with a note, or without a held-out loss at the end, failed: it has no such loss, and its last row says why.
+func TestFailedRows(t *testing.T) {
+	steps := nineSteps()
 	for what, x := range map[string]struct {
 		note  string
 		steps []metrics.Row
