@@ -249,9 +249,16 @@ func TestDamagedSpec(t *testing.T) {
 			t.Errorf("%s was read", text)
 		}
 	}
-	if _, err := parseSpec([]byte(`{"format":7,"sizes":["nano"],"archs":["diff"]}`)); err == nil ||
-		err.Error() != "format 7, this program reads 1" {
-		t.Error(err)
+	for text, want := range map[string]string{
+		`{"format":7,"sizes":["nano"],"archs":["diff"]}`:    "format 7, this program reads 1",
+		`{"format":1,"archs":["diff"]}`:                     "names no sizes or no architectures",
+		`{"format":1,"sizes":["nano"]}`:                     "names no sizes or no architectures",
+		`{"format":1,"sizes":["nano"],"archs":["diff"]} {}`: "has text after its object",
+		``: "is empty",
+	} {
+		if _, err := parseSpec([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 	if _, err := ReadSpec(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,10 +28,13 @@ const (
 	reportName = "report.html"
 )
 
+// maxSpec is a bound on the bytes of a spec and of the record of times, which have a few thousand.
+const maxSpec = 16 << 20
+
 // admit reports whether dir may be the folder of the experiment: it is empty, or holds this one. It changes nothing.
 func admit(dir string, s *Spec) error {
 	path := filepath.Join(dir, specName)
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS{}, path, maxSpec)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty(dir)
 	}
@@ -78,11 +82,18 @@ func parseSpec(b []byte) (*Spec, error) {
 	var s Spec
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
+	err := d.Decode(&s)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("is empty")
+	case err != nil:
 		return nil, err
-	}
-	if s.Format != specFormat || len(s.Sizes) == 0 || len(s.Archs) == 0 {
+	case d.More():
+		return nil, errors.New("has text after its object")
+	case s.Format != specFormat:
 		return nil, fmt.Errorf("format %d, this program reads %d", s.Format, specFormat)
+	case len(s.Sizes) == 0 || len(s.Archs) == 0:
+		return nil, errors.New("names no sizes or no architectures")
 	}
 	return &s, nil
 }
@@ -92,7 +103,7 @@ func Is(dir string) bool { return vfs.Exists(vfs.OS{}, filepath.Join(dir, specNa
 
 // ReadSpec reads the experiment that a folder holds.
 func ReadSpec(dir string) (*Spec, error) {
-	b, err := os.ReadFile(filepath.Join(dir, specName))
+	b, err := vfs.ReadFile(vfs.OS{}, filepath.Join(dir, specName), maxSpec)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -57,7 +56,7 @@ type stopwatch struct {
 func (w *stopwatch) start(dir string, devices int) {
 	w.spent.Began, w.devices, w.probed = time.Now(), devices, map[string]float64{}
 	w.mark, w.begun = map[string]time.Time{}, map[string]bool{}
-	if b, err := os.ReadFile(filepath.Join(dir, timeName)); err == nil {
+	if b, err := vfs.ReadFile(vfs.OS{}, filepath.Join(dir, timeName), maxSpec); err == nil {
 		_ = json.Unmarshal(b, &w.before) // a record; nothing depends on it
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"antiphase/internal/vfs"
 )
 
 // hubName is ORG/NAME or ORG/NAME@REVISION, as the Hub allows them.
@@ -62,7 +64,7 @@ func cacheDir() (string, error) {
 
 // commitOf is the snapshot of a revision: a branch or tag by its file in refs, or the commit itself.
 func commitOf(at, revision string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(at, "refs", filepath.FromSlash(revision)))
+	b, err := vfs.ReadFile(vfs.OS{}, filepath.Join(at, "refs", filepath.FromSlash(revision)), 1<<10)
 	commit := strings.TrimSpace(string(b))
 	if errors.Is(err, fs.ErrNotExist) {
 		commit, err = revision, nil

@@ -52,7 +52,8 @@ func peakFile() string {
 // readPeaks returns the stored rates, none if the file is missing or damaged: they are then measured again.
 func readPeaks() map[string]float64 {
 	all := map[string]float64{}
-	if b, err := os.ReadFile(peakFile()); err != nil || json.Unmarshal(b, &all) != nil || all == nil {
+	b, err := vfs.ReadFile(vfs.OS{}, peakFile(), maxState)
+	if err != nil || json.Unmarshal(b, &all) != nil || all == nil {
 		return map[string]float64{}
 	}
 	return all

@@ -14,6 +14,7 @@ import (
 
 	"antiphase/eval"
 	"antiphase/eval/report"
+	"antiphase/internal/vfs"
 	"antiphase/metrics"
 )
 
@@ -156,7 +157,7 @@ func readPage(p *report.Page, dir string) (found int, err error) {
 	}
 	read := func(name string, use func(b []byte) error) error {
 		path := filepath.Join(dir, name)
-		b, err := os.ReadFile(path)
+		b, err := vfs.ReadFile(vfs.OS{}, path, maxReport)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"antiphase/eval/report"
+	"antiphase/internal/vfs"
 )
 
 // madeFile lists the files that report wrote into a folder, so that a later call replaces those and nothing else: not a
@@ -45,7 +46,7 @@ func checkFiles(dir string, list []report.File) error {
 		}
 		b := []byte(nil)
 		if st.Mode().IsRegular() {
-			if b, err = os.ReadFile(path); err != nil {
+			if b, err = vfs.ReadFile(vfs.OS{}, path, maxReport); err != nil {
 				return err
 			}
 		}
@@ -58,11 +59,14 @@ func checkFiles(dir string, list []report.File) error {
 	return nil
 }
 
+// maxReport is a bound on the bytes of a file that a report reads.
+const maxReport = 1 << 30
+
 // readMade reads the list of a folder; there is none in a new one.
 func readMade(dir string) (made, error) {
 	var m made
 	path := filepath.Join(dir, madeFile)
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS{}, path, maxReport)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}

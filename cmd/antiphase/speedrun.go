@@ -18,6 +18,7 @@ import (
 	"antiphase/eval/report"
 	"antiphase/experiment"
 	"antiphase/internal/flock"
+	"antiphase/internal/vfs"
 	"antiphase/recipe"
 	"antiphase/results"
 )
@@ -146,7 +147,7 @@ func freshSpeedrun(dir string) error {
 // finishedSeconds is the time stated in the folder's report, 0 if there is none.
 func finishedSeconds(dir string) float64 {
 	var old struct{ Seconds float64 }
-	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	b, err := vfs.ReadFile(vfs.OS{}, filepath.Join(dir, "report.json"), maxReport)
 	if err != nil || json.Unmarshal(b, &old) != nil {
 		return 0
 	}

@@ -31,10 +31,7 @@ func (OS) Append(name string, size int64) (File, error) {
 
 // Map implements FS.
 func (OS) Map(name string) ([]byte, func() error, error) {
-	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s: %w", name, ErrNotRegular) // opening a pipe may never return
-	}
-	f, err := os.Open(name)
+	f, err := open(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +51,15 @@ func (OS) Map(name string) ([]byte, func() error, error) {
 }
 
 // Open implements FS.
-func (OS) Open(name string) (File, error) { return file(os.Open(name)) }
+func (OS) Open(name string) (File, error) { return file(open(name)) }
+
+// open rejects anything but a file before it is opened: opening a pipe may never return, and a device has no end.
+func open(name string) (*os.File, error) {
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", name, ErrNotRegular)
+	}
+	return os.Open(name)
+}
 
 // file keeps a nil *os.File from becoming a File that is not nil.
 func file(f *os.File, err error) (File, error) {

@@ -3,6 +3,7 @@
 package vfs_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,6 +41,11 @@ func TestStatOfEveryKind(t *testing.T) {
 		if err != nil || got.Dir != want.Dir || got.Link != want.Link || got.Odd != want.Odd || want.Size > 0 &&
 			got.Size != want.Size || got.Time.IsZero() {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"folder", "pipe", "to folder", "to pipe"} { // opening a pipe would wait for a writer
+		if _, err := (vfs.OS{}).Open(at(name)); !errors.Is(err, vfs.ErrNotRegular) {
+			t.Errorf("%s is opened: %v", name, err)
 		}
 	}
 	if _, err := (vfs.OS{}).Stat(at("nowhere")); !os.IsNotExist(err) {
