@@ -3,10 +3,9 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"antiphase/eval"
+	"antiphase/internal/escape"
 )
 
 // Row is one measure of one run, with everything that statistics over runs need. Pages and documents are made from
@@ -109,20 +108,6 @@ func (r *Row) escape() {
 		list = append(list, &t.Name, &t.Kind, &t.Question)
 	}
 	for _, text := range list {
-		if strings.ContainsFunc(*text, unicode.IsControl) {
-			*text = visible(*text)
-		}
+		*text = escape.Line(*text)
 	}
-}
-
-func visible(text string) string {
-	var b strings.Builder
-	for _, c := range text {
-		if unicode.IsControl(c) {
-			fmt.Fprintf(&b, `\x%02x`, c)
-		} else {
-			b.WriteRune(c)
-		}
-	}
-	return b.String()
 }

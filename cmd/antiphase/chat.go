@@ -17,6 +17,7 @@ import (
 
 	"antiphase/hf"
 	"antiphase/infer"
+	"antiphase/internal/escape"
 	"antiphase/internal/fault"
 	"antiphase/tokenizer"
 	"antiphase/tokenizer/chat"
@@ -121,7 +122,7 @@ func (f *chatFlags) run(a *app) error {
 		text, err := in.ReadString('\n')
 		if text = strings.TrimRight(text, "\r\n"); text != "" {
 			if terr := r.turn(text); terr != nil {
-				fmt.Fprintln(a.err, a.paint(red, "error: ")+printable(terr.Error()))
+				fmt.Fprintln(a.err, a.paint(red, "error: ")+escape.Text(terr.Error()))
 			}
 		}
 		if errors.Is(err, io.EOF) {

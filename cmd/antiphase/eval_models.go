@@ -10,6 +10,7 @@ import (
 	"antiphase/device/cpu"
 	"antiphase/device/cuda"
 	"antiphase/eval"
+	"antiphase/internal/escape"
 	"antiphase/internal/simd"
 	"antiphase/tensor"
 	"antiphase/tokenizer/chat"
@@ -42,7 +43,7 @@ func (f *evalFlags) named() (out []namedModel, err error) {
 	seen := map[string]bool{}
 	for _, m := range f.models {
 		name, path := modelName(m)
-		if name == "" || path == "" || printable(name) != name {
+		if name == "" || path == "" || escape.Text(name) != name {
 			return nil, usage(fmt.Errorf("--model: %q names no model; want NAME=FOLDER or a folder", m))
 		}
 		group, paths, err := expand(name, path)

@@ -13,6 +13,7 @@ import (
 	"antiphase/data"
 	"antiphase/dist"
 	"antiphase/infer"
+	"antiphase/internal/escape"
 	"antiphase/internal/vfs"
 	"antiphase/tensor"
 	"antiphase/tokenizer"
@@ -58,7 +59,7 @@ func (a *app) fail(err error) int {
 		return exitInterrupt
 	}
 	if !errors.As(err, new(saidElsewhere)) {
-		fmt.Fprintln(a.err, a.paint(red, "error: ")+oneLine(printable(said(err))))
+		fmt.Fprintln(a.err, a.paint(red, "error: ")+oneLine(escape.Text(said(err))))
 	}
 	return exitCode(err)
 }

@@ -7,12 +7,12 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"antiphase/eval/report"
+	"antiphase/internal/escape"
 )
 
 const (
@@ -27,25 +27,8 @@ func (a *app) note(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
 	warns := strings.HasPrefix(s, "warning: ") || strings.Contains(s, ": warning: ")
 	if !a.mute && (!a.quiet || warns) {
-		fmt.Fprintln(a.err, printable(s))
+		fmt.Fprintln(a.err, escape.Text(s))
 	}
-}
-
-// printable escapes what a terminal would obey, and what is not UTF-8: messages quote paths and contents of files.
-func printable(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		_, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unicode.IsControl(r) && r != '\n' && r != '\t':
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 // output is standard output. It keeps the first error, which run reports, because results of Fprint are rarely checked.
@@ -116,7 +99,7 @@ func (l *line) show(s string, must bool) {
 	if l.a.quiet {
 		return
 	}
-	s = printable(s)
+	s = escape.Text(s)
 	now := time.Now()
 	if l.live {
 		if !must && now.Sub(l.last) < 50*time.Millisecond {

@@ -20,6 +20,7 @@ type row struct {
 // table is ordered from the leaves up: imports point downwards only, because a row may name nothing but earlier rows.
 var table = []row{
 	{pkg: "internal/half"},
+	{pkg: "internal/escape"},
 	{pkg: "internal/fault"},
 	{pkg: "internal/handlers"},
 	{pkg: "internal/near"},
@@ -81,7 +82,7 @@ var table = []row{
 		foreign: "github.com/goccy/go-yaml github.com/dlclark/regexp2/v2 golang.org/x/text"},
 	{pkg: "eval/report", ours: "eval eval/task layer metrics"},
 	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device tensor eval eval/task " +
-		"eval/report internal/flock internal/vfs"},
+		"eval/report internal/escape internal/flock internal/vfs"},
 
 	{pkg: "results"},
 	{pkg: "examples/service", ours: "*"},
