@@ -106,16 +106,16 @@ func TestHopperTimes(t *testing.T) {
 	}
 	d := gpu(t, nil) // after the variants: it knows the kernels that are registered
 	for _, s := range hopperOrder() {
-		width, lengths := 2048, []int{2048, 8192}
+		width, lengths := 2048, []int{2048, 8192, 32768, 65536}
 		switch s.d { // as 160m and 830m have them
 		case 64:
-			width, lengths = 768, []int{2048}
+			width, lengths = 768, []int{2048, 8192, 32768, 65536}
 		case 96:
 			width, lengths = 1536, []int{2048}
 		}
 		for _, length := range lengths {
 			t.Run(fmt.Sprintf("%v/T%d", s, length), func(t *testing.T) {
-				c := benchCall(t, d, s, tokens/length, length, width/s.d/s.keys)
+				c := benchCall(t, d, s, max(1, tokens/length), length, width/s.d/s.keys)
 				timeVariants(t, d, c, s, timedOf(d, c, s, made[s], only))
 				for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
 					if x.Ok() {

@@ -3,6 +3,7 @@
 # limit, so that a hang costs one shape.
 #   tools/gpu/hopper.sh check      build every kernel; results against the general kernels, then the float64 oracle
 #   tools/gpu/hopper.sh times      milliseconds in turns with the mma kernels and with variants
+#   tools/gpu/hopper.sh lengths    milliseconds of T = 2048 to 65,536, with and without dQ's adds
 #   tools/gpu/hopper.sh sanitize [SHAPE...]   plain, V2 and V1 at d = 64, or these shapes, under memcheck and racecheck
 #   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
 #   tools/gpu/hopper.sh stress [n [without]]
@@ -174,7 +175,14 @@ large() {
 
 times() {
   for s in "${shapes[@]}"; do
-    ANTIPHASE_TEST_TIMES=1 timeout -k 5 100 "$bin" -test.run "TestHopperTimes/$s" | grep -vE '^(ok|PASS)'
+    ANTIPHASE_TEST_TIMES=1 timeout -k 5 100 "$bin" -test.run "TestHopperTimes/$s/T(2048|8192)\$" | grep -vE '^(ok|PASS)'
+  done
+}
+
+# Goals are at T = 2048 and 8192; longer sequences shall run at that rate.
+lengths() {
+  for s in 11_64_64 22_64_128 21_64_64 11_128_128 22_128_256 21_128_128; do
+    ANTIPHASE_TEST_TIMES=1 ANTIPHASE_TEST_VARIANTS='^(table|no adds)$' timeout -k 5 100 "$bin" -test.run "TestHopperTimes/$s/" | grep -vE '^(ok|PASS)'
   done
 }
 
@@ -298,9 +306,9 @@ peer | decode)
   [[ "$1 ${2:-}" =~ ^(peer\ (160m|830m|1.4b)|decode\ (160m|830m))$ ]] || { echo "$0 $1: of which size? peer takes 160m, 830m and 1.4b, decode 160m and 830m" >&2; exit 2; }
   "$@"
   ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | adopted | bytes | small | large | profile | budget | long) "$@" ;;
+check | times | lengths | sanitize | step | stress | variants | chunks | prefill | adopted | bytes | small | large | profile | budget | long) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, adopted, bytes, small, large, profile, budget, peer, decode and long" >&2
+  echo "$0: $1 is unknown; there are all, check, times, lengths, step, sanitize, stress, variants, chunks, prefill, adopted, bytes, small, large, profile, budget, peer, decode and long" >&2
   exit 2
   ;;
 esac
