@@ -175,6 +175,17 @@ func (o *pagedOps) DiffAttentionChunks(a *device.DiffAttn, c *device.Cache, chun
 	return done
 }
 
+// CacheRead is timed. A device without it has no cache of another type than Act, and its rows are embedded.
+func (o *pagedOps) CacheRead(k, v tensor.Tensor, c *device.Cache, ids tensor.Tensor) {
+	r, ok := o.Device.(device.CacheReader)
+	if !ok {
+		o.Embed(k, c.K, ids)
+		o.Embed(v, c.V, ids)
+		return
+	}
+	o.op(opKey{name: "CacheRead"}, 0, func() { r.CacheRead(k, v, c, ids) }, k, k, v, v)
+}
+
 // CacheWrite is timed.
 func (o timedAttention) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	o.op(opKey{name: "CacheWrite"}, 0, func() { o.Device.CacheWrite(c, k, v, slot, pos) }, k, k, v, v)

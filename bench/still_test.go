@@ -233,6 +233,25 @@ func TestChunksOfOps(t *testing.T) {
 	}
 }
 
+// reading is still with a cache of bytes.
+type reading struct{ *still }
+
+func (d reading) CacheRead(k, v tensor.Tensor, c *device.Cache, ids tensor.Tensor) {
+	d.note("CacheRead", k, v, *c, ids)
+}
+
+// A device that reads a cache of bytes does so below Ops too; rows of another's cache are embedded.
+func TestCacheReadOfOps(t *testing.T) {
+	d, c := &still{}, &device.Cache{K: of(1), V: of(2)}
+	read := func(d device.Device) { NewOps(d).chunked().(device.CacheReader).CacheRead(of(3), of(4), c, of(5)) }
+	if read(reading{d}); d.name != "CacheRead" || !sameArgs(d.args, []any{of(3), of(4), *c, of(5)}) {
+		t.Errorf("%s of %v", d.name, d.args)
+	}
+	if read(d); d.name != "Embed" || !sameArgs(d.args, []any{of(4), of(2), of(5)}) {
+		t.Errorf("without bytes: %s of %v", d.name, d.args)
+	}
+}
+
 func isChunker(d device.Device) bool { _, ok := d.(device.Chunker); return ok }
 
 // The device's own ceilings, by its clock: the smallest product of 1024 and more that takes over a millisecond, but
