@@ -85,11 +85,11 @@ func (k *chunks) free(d device.Device) {
 	}
 }
 
-// PromptRows is the number of prompt rows a step should take on the model's device: enough for large products, few
-// enough that decoding sequences do not wait long.
+// PromptRows is the number of prompt rows a step should take on the model's device: enough for large products and for
+// blocks of attention that fill a GPU several times, few enough that decoding sequences do not wait long.
 func (n *network) PromptRows() int {
 	if _, ok := n.dev.(device.Chunker); ok {
-		return 4096
+		return 8192
 	}
 	return 512
 }

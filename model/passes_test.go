@@ -69,7 +69,7 @@ func TestEveryPassChecksItsBatch(t *testing.T) {
 			t.Errorf("%+v: %v", x, err)
 		}
 	}
-	if a, b := m.PromptRows(), newModel(t, together{ref.New()}, c).PromptRows(); a != 512 || b != 4096 {
+	if a, b := m.PromptRows(), newModel(t, together{ref.New()}, c).PromptRows(); a != 512 || b != 8192 {
 		t.Errorf("prompts of %d and %d rows", a, b)
 	}
 }

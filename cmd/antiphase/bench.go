@@ -230,7 +230,7 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 	c.Flags().IntSliceVar(&o.Batch, "batch", []int{1, 8}, "sequences per batch")
 	c.Flags().IntVar(&o.Prompt, "context", 1024, "tokens already in each sequence's cache")
 	c.Flags().IntVar(&o.Prompts, "prompts", 1, "prompts computed together when measuring prompt tokens per second")
-	c.Flags().IntVar(&o.Chunk, "chunk", 4096, "maximum prompt tokens per step")
+	c.Flags().IntVar(&o.Chunk, "chunk", 8192, "maximum prompt tokens per step")
 	c.Flags().BoolVar(&o.Ops, "ops", false, "also run steps op by op and list the time of each op")
 	return c
 }

@@ -26,7 +26,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"gemm --size nano --rows 8,0", "--rows: has 0, each must be between 1 and 16777216"},
 		{"gemm --size nano --vocab -1", "--vocab: is -1, must be between 0 and 16777216"},
 		{"decode --size nano --prompts 0",
-			"--batch, --context, --prompts and --chunk: are [1 8], 1024, 0 and 4096, must be positive"},
+			"--batch, --context, --prompts and --chunk: are [1 8], 1024, 0 and 8192, must be positive"},
 		{"gemm --size nano --tokens 16777217", "--tokens: is 16777217"},
 		{"gemm --size nano --rows 16777217", "--rows: has 16777217"},
 		{"attention --tokens 16777217", "--tokens: is 16777217"},

@@ -33,8 +33,10 @@ func (d *forwardAttention) attendChunks(c *attnCall, cache *device.Cache, chunks
 	t, a := &k.tile, &d.forward
 	rows := t.rows(s)
 	d.tileMap(&a.Q, viewOf(c.q), 1, c.q.Rows, rows, s.d, panel(s.d))
-	d.tileMap(&a.K, viewOf(cache.K), 1, cache.K.Rows, page, panel(s.d), panel(s.d))
-	d.tileMap(&a.V, viewOf(cache.V), 1, cache.V.Rows, page, panel(s.dv), panel(s.dv))
+	d.tileMap(&a.K, viewOf(cache.K), 1, cache.K.Rows, t.keys, s.d, panel(s.d))
+	d.tileMap(&a.V, viewOf(cache.V), 1, cache.V.Rows, t.keys, s.dv, panel(s.dv))
+	d.tileMap(&a.PageK, viewOf(cache.K), 1, cache.K.Rows, page, panel(s.d), panel(s.d))
+	d.tileMap(&a.PageV, viewOf(cache.V), 1, cache.V.Rows, page, panel(s.dv), panel(s.dv))
 	a.fill(c)
 	a.Start = 0
 	a.Chunks, a.Table, a.LdTable, a.Page = ptr(chunks), ptr(cache.Table), int64(cache.Table.Ld), int32(page)

@@ -3,13 +3,15 @@ package cuda
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"antiphase/device"
 	"antiphase/tensor"
 )
 
-// chunked is attention of chunks of prompts over a cache whose pages are in disorder.
+// chunked is attention of chunks of prompts over a cache. The pages of every second chunk are neighbours, the others'
+// in disorder.
 type chunked struct {
 	d                       *Device
 	call                    attnCall
@@ -35,6 +37,9 @@ func newChunked(d *Device, s attnShape, page int, chunks [][3]int) *chunked {
 	for i, p := range order {
 		table[i] = int32(p)
 	}
+	for i := 1; i < len(chunks); i += 2 {
+		inOrder(table, i*pages, pages)
+	}
 	device.WriteI32(d, x.cache.Table, table)
 	x.call = attnCall{AttnShape: device.AttnShape{B: n, T: 1, Heads: heads, Groups: groups, D: s.d, DV: s.dv,
 		Scale: 1 / math.Sqrt(float64(s.d))}, maps: s.maps, keys: s.keys,
@@ -45,6 +50,14 @@ func newChunked(d *Device, s attnShape, page int, chunks [][3]int) *chunked {
 	}
 	x.place(n, chunks)
 	return x
+}
+
+// inOrder makes n pages from at on those from at on of the cache, which changes places with others.
+func inOrder(table []int32, at, n int) {
+	for i := at; i < at+n; i++ {
+		j := slices.Index(table, int32(i))
+		table[i], table[j] = table[j], table[i]
+	}
 }
 
 // place writes where each of n rows belongs: by row, and by chunk.

@@ -114,11 +114,12 @@ func panel(cols int) int {
 // forwardArgs is the argument of attn_hopper_forward.
 type forwardArgs struct {
 	Q, K, V                                    cu.TensorMap
-	Start                                      uint64 `c:"const int*"`
-	Lam                                        uint64 `c:"const float*"`
-	Weight                                     uint64 `c:"const bf16*"`
-	Out, Raw, Out2                             uint64 `c:"bf16*"`
-	LSE, Rstd                                  uint64 `c:"float*"`
+	PageK, PageV                               cu.TensorMap // of a cache; K and V are then tiles of neighbouring pages
+	Start                                      uint64       `c:"const int*"`
+	Lam                                        uint64       `c:"const float*"`
+	Weight                                     uint64       `c:"const bf16*"`
+	Out, Raw, Out2                             uint64       `c:"bf16*"`
+	LSE, Rstd                                  uint64       `c:"float*"`
 	LdOut, LdRaw, LdOut2, LdLSE, LdRstd, LdLam int64
 	T, Heads, Groups                           int32
 	Scale, Eps, Gain                           float32

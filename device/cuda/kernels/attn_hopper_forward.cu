@@ -14,7 +14,8 @@
 //
 // PAGED: queries are chunks of prompts, keys and values lie in the pages of a cache. A chunk {first row, end, past,
 // slot} holds positions past, past + 1, … of a slot; a block is (query tile, head, chunk), and the producer's warp
-// loads a tile page by page, one box of `page` rows for each panel.
+// loads a tile whole where its pages are neighbours in the cache, and else page by page, one box of `page` rows for
+// each panel.
 //
 // A consumer walks over items (tile, map). While the tensor cores form S of item n and then add P(n−1)·V, its threads
 // take the exponentials of item n: the softmax of one item runs beside the P·V of the item before, be that the other
@@ -69,13 +70,23 @@ __device__ __forceinline__ Place placeOf(const HopperForward& p, int block) {
   return at;
 }
 
-// A tile of keys or values starting at position `key`, columns starting at panel `first`: whole, or page by page by all
-// lanes of the warp. Positions after the sequence's last page read that page again, and are masked.
+// The row of the cache from which on the tile of keys that starts at position `key` lies in one piece, or −1: then its
+// pages are in disorder, or the sequence ends in it.
+__device__ __forceinline__ int wholeAt(const HopperForward& p, const Place& at, int key) {
+  const int first = key / p.page, pages = BN / p.page, i = min((int)threadIdx.x, pages - 1);
+  if (first + pages > (at.past + at.rows - 1) / p.page + 1) return -1;
+  const int page = p.table[at.slot * p.ldtable + first + i], zero = __shfl_sync(0xffffffffu, page, 0);
+  return anyLane(page != zero + i) ? -1 : zero * p.page;
+}
+
+// A tile of keys or values starting at position `key`, columns starting at panel `first`: whole, at row `whole` of the
+// cache if keys are paged, or page by page by all lanes of the warp. Positions after the sequence's last page read that
+// page again, and are masked.
 template <typename Tile>
 __device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at, u32 dst, const TensorMap* map,
-                                         int key, int first, u32 bar) {
-  if (!PAGED) {
-    tmaLoad(dst, map, 0, key, first, at.b, bar);
+                                         const TensorMap* pageMap, int key, int whole, int first, u32 bar) {
+  if (!PAGED || whole >= 0) {
+    if (!PAGED || threadIdx.x == 0) tmaLoad(dst, map, 0, PAGED ? whole : key, first, at.b, bar);
     return;
   }
   constexpr int PANELS = Tile::W / Tile::PW;
@@ -83,8 +94,8 @@ __device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at
   for (int i = threadIdx.x; i < BN / p.page * PANELS; i += 32) {
     const int page = min(key / p.page + i / PANELS, end);
     const int row = p.table[at.slot * p.ldtable + page] * p.page;
-    tmaLoad(dst + i % PANELS * Tile::PANEL + i / PANELS * p.page * (2 * Tile::PW), map, 0, row, first + i % PANELS, 0,
-            bar);
+    tmaLoad(dst + i % PANELS * Tile::PANEL + i / PANELS * p.page * (2 * Tile::PW), pageMap, 0, row, first + i % PANELS,
+            0, bar);
   }
 }
 
@@ -105,20 +116,23 @@ __device__ __forceinline__ void produce(const HopperForward& p, const Place& at,
       tmaLoad(base + i * TileQ::BYTES, &p.q, 0, (PAGED ? (int)at.n0 : 0) + at.m0, (at.h * MAPS + i) * (D / TileQ::PW),
               at.b, barQ);
   }
+  int before = -1; // where the tile before lies
   for (int n = 0; n <= at.last - at.from + 1; n++) {  // K one tile ahead of V
-    const int key = (at.last - n) * BN;
+    const int key = (at.last - n) * BN, whole = PAGED && n <= at.last - at.from ? wholeAt(p, at, key) : -1;
     const int at0 = n0 + n;
     if (n <= at.last - at.from) {
       openSlot(k, at0, KEYS * TileK::BYTES);
 #pragma unroll
       for (int i = 0; i < KEYS; i++)
-        loadTile<TileK>(p, at, k.tile(at0) + i * TileK::BYTES, &p.k, key, (grp * KEYS + i) * (D / TileK::PW),
-                        k.fullBar(at0));
+        loadTile<TileK>(p, at, k.tile(at0) + i * TileK::BYTES, &p.k, &p.pagek, key, whole,
+                        (grp * KEYS + i) * (D / TileK::PW), k.fullBar(at0));
     }
     if (n > 0) {
       openSlot(v, at0 - 1, TileV::BYTES);
-      loadTile<TileV>(p, at, v.tile(at0 - 1), &p.v, key + BN, grp * (DV / TileV::PW), v.fullBar(at0 - 1));
+      loadTile<TileV>(p, at, v.tile(at0 - 1), &p.v, &p.pagev, key + BN, before, grp * (DV / TileV::PW),
+                      v.fullBar(at0 - 1));
     }
+    before = whole;
   }
 }
 

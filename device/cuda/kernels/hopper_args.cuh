@@ -6,6 +6,8 @@ struct HopperForward {
   TensorMap q;
   TensorMap k;
   TensorMap v;
+  TensorMap pagek;
+  TensorMap pagev;
   const int* start;
   const float* lam;
   const bf16* weight;
@@ -37,7 +39,7 @@ struct HopperForward {
   const void* self;
   int* ticket;
 };
-static_assert(sizeof(HopperForward) == 640, "not as in Go");
+static_assert(sizeof(HopperForward) == 896, "not as in Go");
 static_assert(alignof(HopperForward) == 128, "tensor maps are not aligned");
 
 struct HopperBackward {
