@@ -55,11 +55,17 @@ func (b *Block) forwardDropped(p *layer.Pass, x, delta tensor.Tensor, c *device.
 		s = p.Act(x.Rows, x.Cols)
 	}
 	m := p.Arena.Mark()
+	x, delta = b.passing(p, s, x, delta, c)
+	p.Arena.Release(m)
+	return x, delta
+}
+
+// passing is Forward with the residual stream in the caller's memory: before the block in s, which without a delta is
+// x, and after its first half in p.Stream, which may be x.
+func (b *Block) passing(p *layer.Pass, s, x, delta tensor.Tensor, c *device.Cache) (tensor.Tensor, tensor.Tensor) {
 	h := b.Norm1.Into(p, s, x, delta)
 	h = b.Norm2.Into(p, p.Stream, s, b.Attn.Forward(p, h, c))
-	delta = b.MLP.Forward(p, h)
-	p.Arena.Release(m)
-	return p.Stream, delta
+	return p.Stream, b.MLP.Forward(p, h)
 }
 
 // again recomputes what forwardDropped dropped and Backward needs.

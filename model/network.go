@@ -80,24 +80,31 @@ func (n *network) block(l int) []*layer.Param { return n.Params.List[n.parts[2*l
 func (n *network) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Tensor {
 	x := n.embed.Forward(p, ids)
 	p.Branch = p.Act(x.Rows, x.Cols)
-	if p.Recompute == layer.RecomputeBlocks {
+	if p.Recompute == layer.RecomputeBlocks || len(p.Chunks) > 0 {
 		p.Stream = p.Act(x.Rows, x.Cols)
 	}
-	var delta, kept tensor.Tensor
+	var delta tensor.Tensor
 	if len(p.Chunks) > 0 {
-		kept = p.Act(x.Rows, x.Cols)
-	}
-	mark := p.Arena.Mark()
-	for l, b := range n.blocks {
-		x, delta = b.Forward(p, x, delta, c.layer(l))
-		if len(p.Chunks) > 0 {
-			p.Dev.Copy(kept, x)
-			x = kept
-			p.Arena.Release(mark)
+		x, delta = n.prompts(p, x, c)
+	} else {
+		for l, b := range n.blocks {
+			x, delta = b.Forward(p, x, delta, c.layer(l))
 		}
 	}
 	_, h := n.norm.Forward(p, x, delta)
 	return h
+}
+
+// prompts is the blocks of a pass with many rows of which nothing is needed later: each leaves the stack as it was.
+func (n *network) prompts(p *layer.Pass, x tensor.Tensor, c *Cache) (_, delta tensor.Tensor) {
+	s, between := x, p.Act(x.Rows, x.Cols)
+	mark := p.Arena.Mark()
+	for l, b := range n.blocks {
+		x, delta = b.passing(p, s, x, delta, c.layer(l))
+		s = between
+		p.Arena.Release(mark)
+	}
+	return x, delta
 }
 
 // logits pushes the logits of the rows of h, [·,V] in Stat.

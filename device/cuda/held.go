@@ -47,7 +47,7 @@ const (
 
 // maxHeld is the largest number of rows whose norm every block of a product repeats: for each of them it reads two
 // more, x and delta. maxTurned is the limit for products that repeat nothing: the rows of one
-// block. A Rope waits with any few rows.
+// block. A Rope waits with any number of rows: prompts write to the cache too.
 const (
 	maxHeld   = 2
 	maxTurned = 8
@@ -95,9 +95,9 @@ func (d *queue) holdProduct(p *productCall) bool {
 	return true
 }
 
-// holdTurn holds a Rope of few rows, together with the held product whose columns it rotates, if any.
+// holdTurn holds a Rope, together with the held product whose columns it rotates, if any.
 func (d *queue) holdTurn(c *turnCall) bool {
-	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > fewRows {
+	if _, wide := c.pairs(); d.unfused || !wide {
 		return false
 	}
 	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(c.table, 0, 0) {

@@ -168,7 +168,7 @@ func TestHeldTurn(t *testing.T) {
 		{1, q, q + kw, (q + kw) / dim, []string{"rope_cache_half"}},
 		{8, q, q + kw, (q + kw) / dim, []string{"rope_cache_half"}},
 		{256, q, q + kw, (q + kw) / dim, []string{"rope_cache_half"}},
-		{257, q, q + kw, (q + kw) / dim, []string{"rope_half_8", "cache_write"}},
+		{257, q, q + kw, (q + kw) / dim, []string{"rope_cache_half"}}, // a prompt
 		{1, 0, kw, (q + kw) / dim, []string{"rope_half_8", "cache_write"}},
 		{2, q + kw, q + 2*kw, (q + kw) / dim, []string{"rope_half_8", "cache_write"}},
 		{2, q, q + kw, (q + kw + vw) / dim, []string{"rope_half_8", "cache_write"}},

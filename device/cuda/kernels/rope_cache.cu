@@ -1,8 +1,8 @@
-// Rope of a few rows and CacheWrite of its result in one kernel: x [rows, heads·dim] is rotated in place; its columns
-// at and after k0 are the keys, which go to (slot[n], pos[n]) of the cache as stored, and so do the values, which are
-// in another tensor. A thread has 8 adjacent elements (4 pairs, or the first halves of 8 and 8 more half a head
-// further) of x, or 8 of v. All of it is latency, which one kernel halves; the row's destination and its angle's
-// address are known before the kernel's turn.
+// Rope and CacheWrite of its result in one kernel: x [rows, heads·dim] is rotated in place; its columns at and after k0
+// are the keys, which go to (slot[n], pos[n]) of the cache as stored, and so do the values, which are in another
+// tensor. A thread has 8 adjacent elements (4 pairs, or the first halves of 8 and 8 more half a head further) of x, or
+// 8 of v. A few rows are all latency, which one kernel halves, and a prompt's keys and values are read once instead of
+// twice. The row's destination and its angle's address are known before the kernel's turn.
 #include "attn_page.cuh"
 #include "early.cuh"
 #include "rope.cuh"
