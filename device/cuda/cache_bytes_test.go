@@ -168,6 +168,27 @@ func (x *bytesCase) attended(share int) {
 	x.release(q, lam, call.out)
 }
 
+// poisoned wants a NaN of a query in all of its head's output, and in no other.
+func (x *bytesCase) poisoned() {
+	x.t.Helper()
+	d, s := x.d, x.s
+	q, lam := fill(d, act(d, 1, byteGroups*s.maps*s.d), 3, 0, 1), fill(d, stat(d, 1, byteGroups), 4, 0.5, 0.1)
+	bad := s.maps*s.d + s.d - 1 // of the second head
+	device.WriteFloats(d, q.Columns(bad, bad+1), []float32{float32(math.NaN())})
+	slot, pos := x.slot.Columns(0, 1), x.pos.Columns(0, 1)
+	device.WriteI32(d, slot, []int32{1})
+	device.WriteI32(d, pos, []int32{int32(x.context) - 1})
+	call := attnCall{AttnShape: device.AttnShape{B: 1, T: 1, Heads: byteGroups, Groups: byteGroups, D: s.d, DV: s.dv,
+		Scale: 1}, maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true, out: act(d, 1, byteGroups*s.dv)}
+	d.attendCached(&call, x.c, slot, pos)
+	for i, y := range floats(d, call.out) {
+		if nan := math.IsNaN(float64(y)); nan != (i/s.dv == 1) {
+			x.t.Fatalf("bytes %+v: element %d of head %d is %g", s, i%s.dv, i/s.dv, y)
+		}
+	}
+	x.release(q, lam, call.out)
+}
+
 // bytesRight writes keys and values to a cache of bytes, wants them back as they were rounded, and attention over them
 // as float64 has it.
 func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
@@ -178,6 +199,7 @@ func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
 	x := newBytesCase(t, d, s, context)
 	x.written()
 	x.attended(share)
+	x.poisoned()
 	x.free()
 }
 

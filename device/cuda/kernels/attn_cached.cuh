@@ -74,9 +74,11 @@ struct Cached {
 
 #include "attn_cached_load.cuh"
 
-// The bits of an element of a query as the product takes it.
+// The bits of an element of a query as the product takes it. A NaN stays one, which fminf and fmaxf would hide.
 __device__ __forceinline__ bf16 asOperand(bf16 x) {
-  return BYTES ? (bf16)(packHalf(fminf(fmaxf(toFloat(x), -65504.f), 65504.f), 0.f) & 0xffff) : x;
+  if (!BYTES) return x;
+  const float y = toFloat(x);
+  return (bf16)(packHalf(y > 65504.f ? 65504.f : y < -65504.f ? -65504.f : y, 0.f) & 0xffff);
 }
 
 // score[i][s] = scale·q_i·k_s for the split's keys. A warp takes 16 keys of one key head, with up to 8 of its query
