@@ -120,6 +120,10 @@ func (d *cachedAttention) attendCached(a *attnCall, cache *device.Cache, slot, p
 	if c.splitShared(true) > d.info.Shared {
 		c.attnCached, c.keysOfSplit = general, c.keysOfSplit/2
 	}
+	own, byWarps := c.ownBytes(cache, d.info.Shared)
+	if byWarps {
+		c.keysOfSplit = byteSplit
+	}
 	c.parts = ceil(cache.Table.Cols*cache.PageSize, c.keysOfSplit)
 	if c.q.Rows == 0 || c.parts == 0 {
 		return
@@ -131,8 +135,13 @@ func (d *cachedAttention) attendCached(a *attnCall, cache *device.Cache, slot, p
 	c.stats = c.sums + uint64(rows*vectors*wide16(c.DV)*4)
 	for from := 0; from < c.q.Rows; from += rows {
 		to := min(from+rows, c.q.Rows)
-		d.split(&c, cache, c.q.RowRange(from, to), slot.Columns(from, to), pos.Columns(from, to))
-		d.join(&c, from, to, pos.Columns(from, to))
+		q, slot, pos := c.q.RowRange(from, to), slot.Columns(from, to), pos.Columns(from, to)
+		if byWarps {
+			d.splitBytes(own, &c, cache, q, slot, pos)
+		} else {
+			d.split(&c, cache, q, slot, pos)
+		}
+		d.join(&c, from, to, pos)
 	}
 }
 
@@ -162,14 +171,19 @@ func (d *cachedAttention) split(c *cachedCall, cache *device.Cache, q, slot, pos
 	if more {
 		run = c.attnCached.splits
 	}
-	early := q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) &&
-		d.fresh.settled(cache.V, ptr(slot), ptr(pos))
 	d.launch(run, dim3(c.Groups, atOnce, q.Rows), dim1(splitThreads), c.splitShared(more),
 		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
 		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(c.Groups), i32(c.D),
 		i32(c.DV), i32(c.keys),
 		i32(c.keysOfSplit), i32(c.parts), flag(c.D%16 == 0 && c.DV%16 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
-		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows), flag(early))
+		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows),
+		flag(d.alone(cache, q, slot, pos)))
+}
+
+// alone reports whether of the cache at most the newest key of a single row may still be in flight.
+func (d *cachedAttention) alone(cache *device.Cache, q, slot, pos tensor.Tensor) bool {
+	return q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) &&
+		d.fresh.settled(cache.V, ptr(slot), ptr(pos))
 }
 
 // join launches the sum over splits and the head norm.

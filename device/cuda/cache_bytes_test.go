@@ -296,7 +296,15 @@ func TestBytesLaunches(t *testing.T) {
 			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800),
 				Table: on(d, tensor.I32, 64, pages, pages), PageSize: page, KHeads: 12, VHeads: 6, D: 64, DV: 128}
 			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
-		}, []string{"diffattention_splits 6,4,64 × 256 + 45408", "diffattention_join 6,64,1 × 384 + 6216"}},
+		}, []string{"diffattention_bytes 396,1,1 × 128 + 45056", "diffattention_join 6,64,1 × 384 + 6216"}},
+		{"bytes of heads that share keys", func(d *Device) {
+			a, _ := diffOn(d, 64, 1, 12, 6, 64, 128, 2)
+			const rows, page, pages = 64 * 1056, 16, 66
+			d.types.Cache = tensor.I8
+			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800),
+				Table: on(d, tensor.I32, 64, pages, pages), PageSize: page, KHeads: 12, VHeads: 6, D: 64, DV: 128}
+			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
+		}, []string{"diffattention_splits 6,4,64 × 256 + 48832", "diffattention_join 12,64,1 × 384 + 6216"}},
 		{"Rope and CacheWrite", func(d *Device) {
 			qkv, at := act(d, 64, 2304), ints(d, 64)
 			d.types.Cache = tensor.I8

@@ -39,6 +39,7 @@ func TestEmulatedBytes(t *testing.T) {
 		}
 	}
 	bytesRight(t, d, attnShape{2, 2, 64, 128}, 290, 3)
+	bytesRight(t, d, attnShape{2, 2, 96, 192}, 290, 1)
 	d.types.Cache = tensor.I8
 	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 32, Heads: 1, HeadDim: 16},
 		33, 40)

@@ -24,7 +24,7 @@ __device__ __forceinline__ u32 fresh(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
 }
-__device__ __forceinline__ const bf16* fresh(const bf16* x) {
+template <typename T> __device__ __forceinline__ const T* fresh(const T* x) {
   asm volatile("" : "+l"(x));
   return x;
 }

@@ -86,6 +86,14 @@ __device__ __forceinline__ void mma16816Half(float* d, const u32* a, const u32* 
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// D[16,8] += A[16,32]·B[32,8] of bytes, unsigned and signed, with int32 sums. A word has four adjacent k: a0 (g,4t)
+// a1 (g+8,4t) a2 (g,4t+16) a3 (g+8,4t+16); b0 (4t,g) b1 (4t+16,g); d as above.
+__device__ __forceinline__ void mma16832(int* d, const u32* a, const u32* b) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 // Two halves (fp16) in a word: 11 bits of mantissa instead of 8, up to 65504.
 __device__ __forceinline__ u32 packHalf(float lo, float hi) {
   u32 r;
@@ -128,6 +136,10 @@ __device__ __forceinline__ void ldmatrix4t(u32* r, u32 addr) {
 // ---- asynchronous copies of 16 bytes, both sides on 16 bytes; bytes (0…16) are read, the rest becomes 0 ----
 __device__ __forceinline__ void cpAsync16(u32 dst, const void* src, int bytes = 16) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
+}
+// The same of 4 or 8 bytes.
+template <int N> __device__ __forceinline__ void cpAsyncFew(u32 dst, const void* src) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(dst), "l"(src), "n"(N) : "memory");
 }
 __device__ __forceinline__ void cpCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most N of the youngest groups are in flight.

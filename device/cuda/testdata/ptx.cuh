@@ -60,7 +60,7 @@ template <typename T> struct List {
 };
 
 enum State { READY, WARP, BLOCK, NAMED, PHASE, DONE };
-struct Copy { char* dst; const char* src; int bytes, group; };
+struct Copy { char* dst; const char* src; int bytes, room, group; };
 struct Fiber {
   void* sp;
   State state;
@@ -321,6 +321,16 @@ static u32 subHalf(u32 a, u32 b) { return packHalf(lowHalf(a) - lowHalf(b), high
 static void mma16816Half(float* d, const u32* a, const u32* b) {
   mmaOf(d, a, b, [](u32 w) { return (double)lowHalf(w); }, [](u32 w) { return (double)highHalf(w); });
 }
+static void mma16832(int* d, const u32* a, const u32* b) {
+  u32 words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const emu::Slot& s = emu::share(words, 6);
+  int g = emu::lane() >> 2, t = emu::lane() & 3;
+  for (int e = 0; e < 4; e++)
+    for (int w = 0; w < 8; w++) {
+      const u32 x = s.v[g * 4 + w % 4][w / 4 * 2 + (e >> 1)], y = s.v[(2 * t + (e & 1)) * 4 + w % 4][4 + w / 4];
+      for (int i = 0; i < 32; i += 8) d[e] += (int)(x >> i & 255) * (signed char)(y >> i & 255);
+    }
+}
 static u32 __byte_perm(u32 a, u32 b, u32 how) {
   const unsigned long long both = (unsigned long long)b << 32 | a;
   u32 r = 0;
@@ -351,7 +361,12 @@ static void ldmatrix4t(u32* r, u32 addr) { ldmatrix(r, addr, true); }
 static void cpAsync16(u32 dst, const void* src, int bytes = 16) {
   if ((u64)src % 16) emu::die("an asynchronous copy from an address that is not aligned");
   emu::Fiber& f = emu::fibers[emu::current];
-  f.copies.push({sharedPtr(dst, 16), (const char*)src, bytes, f.group});
+  f.copies.push({sharedPtr(dst, 16), (const char*)src, bytes, 16, f.group});
+}
+template <int N> static void cpAsyncFew(u32 dst, const void* src) {
+  if ((u64)src % N) emu::die("an asynchronous copy from an address that is not aligned");
+  emu::Fiber& f = emu::fibers[emu::current];
+  f.copies.push({sharedPtr(dst, N), (const char*)src, N, N, f.group});
 }
 static void cpCommit() { emu::fibers[emu::current].group++; }
 template <int N> static void cpWait() {
@@ -362,7 +377,7 @@ template <int N> static void cpWait() {
       f.copies[kept++] = c;
       continue;
     }
-    memset(c.dst, 0, 16);
+    memset(c.dst, 0, c.room);
     memcpy(c.dst, c.src, c.bytes);
   }
   f.copies.resize(kept);

@@ -1,0 +1,63 @@
+package cuda
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Constants of kernels/diffattention_bytes.cu: keys of a split, warps of a block, stages of a warp's ring. Splits of
+// 64 keys and rings of three or four stages were slower (H200).
+const (
+	byteSplit  = 128
+	byteWarps  = 4
+	byteStages = 2
+)
+
+// byteKernel is the kernel of a shape, and how many of its blocks share an SM.
+type byteKernel struct {
+	kernel
+	blocks int
+}
+
+// byteKernels are the shapes whose splits over an int8 cache are taken by single warps.
+var byteKernels = func() map[attnShape]byteKernel {
+	all := map[attnShape]byteKernel{}
+	for _, d := range []int{64, 96, 128} {
+		s, blocks := attnShape{2, 2, d, 2 * d}, 3
+		if d == 128 { // registers
+			blocks = 2
+		}
+		options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DSPLIT=%d -DBLOCKS=%d -DSTAGES=%d -DSHARED=%d", s.d, s.dv,
+			byteSplit, blocks, byteStages, s.byteShared())
+		all[s] = byteKernel{earlyOf("diffattention_bytes", "diffattention_bytes", options), blocks}
+	}
+	return all
+}()
+
+// byteShared is the shared memory of a block's rings: 32 rows of keys or of values, an odd number of 32 bytes apart,
+// and 16 bytes of scales for each key.
+func (s attnShape) byteShared() int {
+	const rows, scales = 32, 16
+	pitch := s.dv + 32 // a multiple of 64, as is a row of both maps' keys
+	return byteWarps * byteStages * rows * (pitch + scales)
+}
+
+// ownBytes is the call's kernel if single warps take its splits: heads have their own keys, the cache is int8, and
+// rings fit in half of a block's shared memory, which leaves enough for what else a warp needs.
+func (c *cachedCall) ownBytes(cache *device.Cache, shared int) (byteKernel, bool) {
+	s := attnShape{c.maps, c.keys, c.D, c.DV}
+	k, ok := byteKernels[s]
+	return k, ok && c.bytes && c.Heads == c.Groups && vec(cache.K, cache.V) && s.byteShared() <= shared/2
+}
+
+// splitBytes launches the rows' partial sums. Blocks stay, and their warps take one split after the other.
+func (d *cachedAttention) splitBytes(k byteKernel, c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
+	blocks := min(ceil(c.Heads*c.parts*q.Rows, byteWarps), d.info.SMs*k.blocks)
+	d.launch(k.kernel, dim1(blocks), dim1(32*byteWarps), attnShape{c.maps, c.keys, c.D, c.DV}.byteShared(),
+		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
+		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(q.Rows), i32(c.parts),
+		f32(c.Scale), i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows),
+		flag(d.alone(cache, q, slot, pos)))
+}
