@@ -76,7 +76,7 @@ func oneLine(text string) string {
 // wrongPath reports whether a path cannot be used: it does not exist, is of another kind, or is not a valid path.
 func wrongPath(err error) bool {
 	return slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrExist, syscall.ENOTDIR, syscall.EISDIR,
-		syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrTooLarge},
+		syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrLink, vfs.ErrTooLarge},
 		func(kind error) bool { return errors.Is(err, kind) })
 }
 

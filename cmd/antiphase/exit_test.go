@@ -30,7 +30,7 @@ func TestOneLine(t *testing.T) {
 // A path that cannot be what was asked for is bad input; so is a file that is too large for its kind.
 func TestWrongPathIsBadInput(t *testing.T) {
 	for _, kind := range []error{fs.ErrNotExist, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG,
-		vfs.ErrNotRegular, vfs.ErrTooLarge} {
+		vfs.ErrNotRegular, vfs.ErrLink, vfs.ErrTooLarge} {
 		if code := exitCode(fmt.Errorf("x: %w", kind)); code != exitBadInput {
 			t.Errorf("%v ends with %d, want %d", kind, code, exitBadInput)
 		}

@@ -55,8 +55,8 @@ type Lock struct {
 	dir *os.File // the folder; nil if folders cannot be locked
 }
 
-// Acquire locks the folder dir, which must exist, or returns a *HeldError at once. A LOCK that is a symbolic link is
-// rejected.
+// Acquire locks the folder dir, which must exist, or returns a *HeldError at once. A LOCK that is not a regular
+// file, or a symbolic link to one, is rejected.
 func Acquire(dir string) (*Lock, error) {
 	f, err := vfs.OpenFile(filepath.Join(dir, Name), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {

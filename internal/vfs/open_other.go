@@ -3,14 +3,13 @@
 package vfs
 
 import (
-	"fmt"
 	"os"
+	"syscall"
 )
 
-// OpenFile is os.OpenFile that does not follow a symbolic link in the last part of the name.
-func OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
-	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
-		return nil, fmt.Errorf("%s: %w", name, ErrLink)
-	}
+// openHere is os.OpenFile.
+func openHere(name string, flag int, perm os.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flag, perm)
 }
+
+const errLoop = syscall.ELOOP

@@ -14,6 +14,23 @@ type OS struct{}
 // Create implements FS.
 func (OS) Create(name string) (File, error) { return file(os.Create(name)) }
 
+// OpenFile is os.OpenFile of a regular file, or of a new one. It does not follow a symbolic link in the last part of the
+// name, and opens no pipe or device: opening one may never return.
+func OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	switch st, err := os.Lstat(name); {
+	case err != nil: // opening says why, or creates the file
+	case st.Mode()&os.ModeSymlink != 0:
+		return nil, fmt.Errorf("%s: %w", name, ErrLink)
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: %w", name, ErrNotRegular)
+	}
+	f, err := openHere(name, flag, perm)
+	if errors.Is(err, errLoop) { // a link since
+		return nil, fmt.Errorf("%s: %w", name, ErrLink)
+	}
+	return f, err
+}
+
 // Append implements FS.
 func (OS) Append(name string, size int64) (File, error) {
 	f, err := OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,15 @@ func TestStatOfEveryKind(t *testing.T) {
 	for _, name := range []string{"folder", "pipe", "to folder", "to pipe"} { // opening a pipe would wait for a writer
 		if _, err := (vfs.OS{}).Open(at(name)); !errors.Is(err, vfs.ErrNotRegular) {
 			t.Errorf("%s is opened: %v", name, err)
+		}
+		want := vfs.ErrNotRegular
+		if strings.HasPrefix(name, "to ") {
+			want = vfs.ErrLink
+		}
+		if f, err := vfs.OpenFile(at(name), os.O_RDWR|os.O_CREATE, 0o644); !errors.Is(err, want) { // does not wait
+			t.Errorf("%s is opened for writing: %v, %v", name, f, err)
+		} else if _, err := (vfs.OS{}).Append(at(name), 0); !errors.Is(err, want) {
+			t.Errorf("%s is appended to: %v", name, err)
 		}
 	}
 	if _, err := (vfs.OS{}).Stat(at("nowhere")); !os.IsNotExist(err) {
