@@ -12,7 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"antiphase/internal/escape"
 )
 
 const (
@@ -111,7 +112,7 @@ func (e *Endpoint) send(ctx context.Context, url string, raw []byte) (*completio
 // parseReply reads an answer, or says what is wrong with it.
 func parseReply(res *http.Response, b []byte) (*completionReply, error) {
 	if res.StatusCode != http.StatusOK {
-		err := fmt.Errorf("%s: %s", plain(res.Status, 100), plain(strings.TrimSpace(string(b)), 300))
+		err := fmt.Errorf("%s: %s", plain(res.Status, 100), plain(string(b), 300))
 		if res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 {
 			return nil, busy{err, retryAfter(res.Header.Get("Retry-After"), time.Now())}
 		}
@@ -138,22 +139,13 @@ func retryAfter(s string, now time.Time) time.Duration {
 	return min(max(d, 0), longestWait)
 }
 
-// plain is a server's text for display on a terminal: without control and formatting characters, and at most most long.
+// plain is a server's text as one line, cut after most bytes.
 func plain(s string, most int) string {
-	var b strings.Builder
-	for _, r := range s {
-		if b.Len() >= most {
-			b.WriteString("…")
-			break
-		}
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		default:
-			b.WriteRune(r)
+	s = strings.Join(strings.Fields(s), " ")
+	for i := range s { // whole characters
+		if i >= most {
+			return escape.Line(s[:i]) + "…"
 		}
 	}
-	return b.String()
+	return escape.Line(s)
 }

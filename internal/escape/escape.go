@@ -1,5 +1,5 @@
-// Package escape makes text of foreign origin safe to print: what a terminal would obey is shown as \xNN instead, and
-// so are bytes that are not UTF-8.
+// Package escape makes text of foreign origin safe to print: what a terminal would obey is shown as \xNN or \uNNNN
+// instead, and so are bytes that are not UTF-8.
 package escape
 
 import (
@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes all control characters but tabs and ends of lines.
+// Text escapes all control characters but tabs and ends of lines, and what changes the direction of text.
 func Text(s string) string { return escape(s, "\n\t") }
 
-// Line escapes all control characters, so that the result is one line.
+// Line escapes tabs and ends of lines too, so that the result is one line.
 func Line(s string) string { return escape(s, "") }
 
 func escape(s, kept string) string {
@@ -24,6 +24,8 @@ func escape(s, kept string) string {
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case unicode.IsControl(r) && !strings.ContainsRune(kept, r):
 			fmt.Fprintf(&b, `\x%02x`, r)
+		case unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
 		}
