@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -87,13 +86,13 @@ func listPresets(a *app, asJSON bool) error {
 	if asJSON {
 		return a.json(list)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	var lines [][]string
 	for _, r := range list {
-		how := ""
+		doc := r.Doc
 		if r.Command != "" {
-			how = "; made by: " + r.Command
+			doc += "; made by: " + r.Command
 		}
-		fmt.Fprintf(w, "%s\t%s%s\n", r.Name, r.Doc, how)
+		lines = append(lines, []string{r.Name, doc})
 	}
-	return w.Flush()
+	return writeListing(a.out, columns(a.out), 1, lines)
 }

@@ -25,7 +25,7 @@ func TestListing(t *testing.T) {
 
 // Listings with descriptions fit 100 columns where there is no terminal, and as many as COLUMNS says.
 func TestListingsFit(t *testing.T) {
-	for _, args := range []string{"eval ls", "recipes --keys"} {
+	for _, args := range []string{"eval ls", "eval presets", "recipes --keys"} {
 		for value, most := range map[string]int{"": 100, "x": 100, "140": 140} {
 			t.Setenv("COLUMNS", value)
 			code, out, errs := ran(t, strings.Fields(args)...)
