@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/experiment"
+	"antiphase/internal/vfs"
 )
 
 func evidenceVerb(a *app) *cobra.Command {
@@ -40,7 +41,7 @@ func writeEvidence(a *app, dir, out string) error {
 		return err
 	}
 	if err := replaceable(out, "is not a document of evidence", func(path string) bool {
-		old, err := os.ReadFile(path)
+		old, err := vfs.ReadFile(vfs.OS{}, path, 64<<20)
 		return err == nil && strings.HasPrefix(string(old), "# Evidence\n")
 	}); err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"antiphase/internal/vfs"
 )
 
 // object is a mapping with ordered keys.
@@ -226,7 +228,7 @@ func texts(v any) []string {
 func hashFiles(paths []string) (string, error) {
 	h := sha256.New()
 	for _, path := range paths {
-		b, err := os.ReadFile(path)
+		b, err := vfs.ReadFile(vfs.OS{}, path, maxFile)
 		if err != nil {
 			return "", err
 		}

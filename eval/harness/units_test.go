@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"antiphase/eval"
+	"antiphase/internal/vfs"
 	"antiphase/tokenizer/chat"
 )
 
@@ -303,6 +304,19 @@ func TestBestChoice(t *testing.T) {
 		list[k].Greedy = true
 		if greedy(x, list) != want {
 			t.Errorf("choice %d is greedy: %v", k, 1-want)
+		}
+	}
+}
+
+// A file that grew past the limit since it was parsed is an error and is not read to its end.
+func TestHashOfLargeFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.yaml")
+	for n, want := range map[int]error{maxFile: nil, maxFile + 1: vfs.ErrTooLarge} {
+		if err := os.WriteFile(path, make([]byte, n), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := hashFiles([]string{path}); !errors.Is(err, want) || (sum == "") != (want != nil) {
+			t.Errorf("%d bytes: %q, %v", n, sum, err)
 		}
 	}
 }

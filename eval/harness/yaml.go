@@ -9,6 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"antiphase/internal/vfs"
 )
 
 const maxFile = 1 << 20 // bytes of a task file
@@ -30,7 +32,7 @@ func parseFile(path string) (o *object, err error) {
 	if st.Size() > maxFile {
 		return nil, fmt.Errorf("it has %d bytes; a task file has at most %d", st.Size(), maxFile)
 	}
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS{}, path, maxFile) // it may have grown
 	if err != nil {
 		return nil, err
 	}

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"antiphase/data"
 	"antiphase/eval"
+	"antiphase/internal/vfs"
 )
 
 // iclSets are the paper's four.
@@ -29,7 +29,10 @@ var iclSets = []iclSet{
 		x: "utterance: ", y: "intent:", between: between, classes: 6},
 }
 
-const between = "\n==\n"
+const (
+	between   = "\n==\n"
+	maxLabels = 1 << 20 // bytes of icl/labels.json
+)
 
 // iclSet is one data set.
 type iclSet struct {
@@ -114,7 +117,7 @@ func (set *iclSet) readable(ctx context.Context, p *eval.Plan) (map[string]strin
 		return nil, nil
 	}
 	path := filepath.Join(p.Data, "icl", "labels.json")
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS{}, path, maxLabels)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -130,12 +130,14 @@ func TestLabelNames(t *testing.T) {
 			}
 		}
 	}
-	for text, want := range map[string]string{"{": "labels.json", `{"trec_coarse":3}`: "trec_coarse"} {
+	long := `{"trec_coarse":{}}` + strings.Repeat(" ", maxLabels)
+	for text, want := range map[string]string{"{": "labels.json", `{"trec_coarse":3}`: "trec_coarse",
+		long: "labels.json: too large: more than 1048576 bytes"} {
 		if err := os.WriteFile(filepath.Join(dir, "icl", "labels.json"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := iclSets[0].read(t.Context(), plan); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%.30s: %v", text, err)
 		}
 	}
 	if err := os.Remove(filepath.Join(dir, "icl", "labels.json")); err != nil {
