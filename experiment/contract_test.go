@@ -101,7 +101,7 @@ func change(v reflect.Value) {
 // Each second of a call is counted once: a probe in the row of the next step, or with the tasks if no step follows.
 func TestStopwatch(t *testing.T) {
 	w := &stopwatch{}
-	w.start(t.TempDir(), 3)
+	w.start(3)
 	const unit = 1000 // seconds, so that those of a busy machine do not count
 	ago := func(n float64) time.Time { return time.Now().Add(-time.Duration(n * unit * float64(time.Second))) }
 	w.prepared(ago(10))

@@ -26,7 +26,7 @@ func TestReread(t *testing.T) {
 	}
 	l := &lab{Options: opt, spec: s, set: filepath.Join(opt.Dir, "data")}
 	l.survey.lay(runs)
-	l.watch.start(opt.Dir, 1)
+	l.watch.start(1)
 	if l.hash, err = setHash(l.set); err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,15 @@ package experiment
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"antiphase/data"
 	"antiphase/eval"
 	"antiphase/internal/vfs"
 	"antiphase/train"
@@ -52,13 +55,27 @@ type stopwatch struct {
 	before  []Spent              // earlier calls
 }
 
-// start reads the record of earlier calls.
-func (w *stopwatch) start(dir string, devices int) {
+// start begins the account of a call.
+func (w *stopwatch) start(devices int) {
 	w.spent.Began, w.devices, w.probed = time.Now(), devices, map[string]float64{}
 	w.mark, w.begun = map[string]time.Time{}, map[string]bool{}
-	if b, err := vfs.ReadFile(vfs.OS{}, filepath.Join(dir, timeName), maxSpec); err == nil {
-		_ = json.Unmarshal(b, &w.before) // a record; nothing depends on it
+}
+
+// readSpent reads the record of earlier calls. A damaged one is an error, because the next write would replace it.
+func readSpent(dir string) (calls []Spent, err error) {
+	path := filepath.Join(dir, timeName)
+	b, err := vfs.ReadFile(vfs.OS{}, path, maxSpec)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("--dir: %w", err)
 	}
+	if err := json.Unmarshal(b, &calls); err != nil {
+		return nil, &data.CorruptError{File: path, Fault: fmt.Sprintf("want a list of the times of earlier calls (%v); "+
+			"restore it, or delete it: no result depends on it", err)}
+	}
+	return calls, nil
 }
 
 // prepared adds the time since begin to the data, which all devices wait for.

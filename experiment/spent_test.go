@@ -3,10 +3,14 @@ package experiment
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"antiphase/data"
 )
 
 // Every call leaves a record of where its time went; the parts are no more than the whole.
@@ -61,5 +65,51 @@ func TestSpent(t *testing.T) {
 			x.Training+x.Evaluating+x.Data+x.Saving+x.Starting+x.Idle > x.Total || x.Idle > 0.5*x.Total {
 			t.Errorf("%+v: %s", x, x.String())
 		}
+	}
+}
+
+// A damaged record of times is refused before any work, by its path and with what to do; it stays as it is.
+func TestDamagedTimes(t *testing.T) {
+	for _, text := range []string{"", "{", "{}", `[{"total":"x"}]`, "[] []", `[{"total":1},`, "\x00\x00"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, timeName)
+		s := nanoSpec(12)
+		if err := writeSpec(filepath.Join(dir, specName), s); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Work(t.Context(), s, options(dir))
+		if c, ok := errors.AsType[*data.CorruptError](err); !ok || c.File != path ||
+			!strings.Contains(c.Fault, "delete it") {
+			t.Errorf("%q: %v", text, err)
+		}
+		list, _ := os.ReadDir(dir)
+		if b, err := os.ReadFile(path); err != nil || string(b) != text || len(list) != 2 {
+			t.Errorf("%q became %q (%v) among %v", text, b, err, list)
+		}
+	}
+}
+
+// Earlier calls are read under the folder's lock: those of a call that ended after this one had looked are kept.
+func TestTimesOfAnotherCall(t *testing.T) {
+	dir := t.TempDir()
+	s := nanoSpec(12)
+	if err := writeSpec(filepath.Join(dir, specName), s); err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{Options: options(dir), spec: s, set: setOf(dir)}
+	if err := l.mayBegin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, timeName), []byte(`[{"total":7}]`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.begin(ctx); !errors.Is(err, context.Canceled) || len(l.watch.before) != 1 ||
+		l.watch.before[0].Total != 7 {
+		t.Errorf("%+v, %v", l.watch.before, err)
 	}
 }

@@ -99,7 +99,7 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("--dir: %w", err)
 	}
-	l.watch.start(opt.Dir, len(opt.Devices))
+	l.watch.start(len(opt.Devices))
 	if l.leads() {
 		lock, err := flock.Acquire(opt.Dir)
 		if err != nil {
@@ -170,6 +170,9 @@ func (l *lab) mayBegin() error {
 	if err := admit(l.Dir, l.spec); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if _, err := readSpent(l.Dir); err != nil {
+		return err
+	}
 	_, err = l.spec.elsewhere(l.Have, runs, "", l.done)
 	return err
 }
@@ -181,6 +184,9 @@ func (l *lab) begin(ctx context.Context) error {
 		return err
 	}
 	if err := admit(l.Dir, l.spec); err != nil {
+		return err
+	}
+	if l.watch.before, err = readSpent(l.Dir); err != nil {
 		return err
 	}
 	r := runs[0].Recipe
