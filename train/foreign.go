@@ -22,7 +22,7 @@ func foreign(r recipe.Recipe, opt *Options) error {
 	if _, err := os.Lstat(filepath.Join(opt.Dir, flock.Name)); err == nil {
 		return nil
 	}
-	if found, _ := vfs.Glob(opt.fs, filepath.Join(opt.Dir, "checkpoints"), "step-*"); len(found) > 0 {
+	if hasCheckpoint(opt) {
 		return nil
 	}
 	there := func(name string) bool { _, err := opt.fs.Stat(filepath.Join(opt.Dir, name)); return err == nil }
@@ -40,6 +40,12 @@ func foreign(r recipe.Recipe, opt *Options) error {
 	}
 	return fmt.Errorf("train: %s %w; move it away, or name another run folder",
 		filepath.Join(opt.Dir, name), ErrForeign)
+}
+
+// hasCheckpoint reports whether the run folder holds a checkpoint, whole or not.
+func hasCheckpoint(opt *Options) bool {
+	found, _ := vfs.Glob(opt.fs, filepath.Join(opt.Dir, "checkpoints"), "step-*")
+	return len(found) > 0
 }
 
 // ownRecipe reports whether a file is a complete recipe as runs write it.

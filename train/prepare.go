@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,30 @@ func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tok
 		return nil, nil, err
 	}
 	return buildSet(ctx, r, opt, tok)
+}
+
+// mayBegin refuses input that a new run could not use, before anything is made. A run that continues needs none of it.
+func mayBegin(r recipe.Recipe, opt *Options) error {
+	if opt.Built || hasCheckpoint(opt) {
+		return nil
+	}
+	path := r.Tokenizer.Path
+	if built := builtSet(r); built != "" {
+		if _, err := data.ReadManifestFS(opt.fs, built); err != nil {
+			return err
+		}
+		path = cmp.Or(path, filepath.Join(built, data.TokenizerName))
+	} else if _, err := Sources(r); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	if path == "" {
+		return nil // it will be trained
+	}
+	tok, err := loadTokenizer(opt.fs, path)
+	if err != nil {
+		return err
+	}
+	return fits(tok, r)
 }
 
 // place sets the path of the token set, and returns the folder of a built one, "" if the run builds its own.

@@ -117,6 +117,11 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 		opt.Say = func(string, ...any) {}
 	}
 	opt.fs = vfs.Or(opt.fs)
+	if !opt.follows() {
+		if err := mayBegin(r, &opt); err != nil {
+			return Result{}, err
+		}
+	}
 	if err := vfs.MkdirAll(opt.fs, opt.Dir); err != nil {
 		return Result{}, fmt.Errorf("train: %w", err)
 	}
