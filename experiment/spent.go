@@ -72,8 +72,8 @@ func readSpent(dir string) (calls []Spent, err error) {
 		return nil, fmt.Errorf("--dir: %w", err)
 	}
 	if err := json.Unmarshal(b, &calls); err != nil {
-		return nil, &data.CorruptError{File: path, Fault: fmt.Sprintf("want a list of the times of earlier calls (%v); "+
-			"restore it, or delete it: no result depends on it", err)}
+		return nil, &data.CorruptError{File: path, Fault: fmt.Sprintf("want a list of the times of earlier calls (%v)"+
+			": restore it, or delete it, no result depends on it", err)}
 	}
 	return calls, nil
 }

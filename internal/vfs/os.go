@@ -14,8 +14,8 @@ type OS struct{}
 // Create implements FS.
 func (OS) Create(name string) (File, error) { return file(os.Create(name)) }
 
-// OpenFile is os.OpenFile of a regular file, or of a new one. It does not follow a symbolic link in the last part of the
-// name, and opens no pipe or device: opening one may never return.
+// OpenFile is os.OpenFile of a regular file, or of a new one. It does not follow a symbolic link in the last part of
+// the name, and opens no pipe or device: opening one may never return.
 func OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
 	switch st, err := os.Lstat(name); {
 	case err != nil: // opening says why, or creates the file
