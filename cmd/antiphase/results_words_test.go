@@ -196,6 +196,7 @@ func TestPresetLines(t *testing.T) {
 		Tasks              []string
 	}
 	list := decoded[[]row](t, "eval", "presets", "--json")
+	t.Setenv("COLUMNS", "1000") // a line each
 	_, out, _ := ran(t, "eval", "presets")
 	lines := fields(out)
 	for i, p := range task.Presets() {
