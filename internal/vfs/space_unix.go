@@ -15,6 +15,9 @@ func free(name string) (int64, error) {
 	if err := unix.Statfs(name, &st); err != nil {
 		return 0, err
 	}
+	if st.Blocks == 0 { // a tmpfs without a limit, a ramfs and some network file systems do not count
+		return math.MaxInt64, nil
+	}
 	return bytes(uint64(st.Bavail), uint64(st.Bsize)), nil
 }
 

@@ -5,6 +5,8 @@ package vfs
 import (
 	"math"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestBytesOfBlocks(t *testing.T) {
@@ -19,5 +21,17 @@ func TestBytesOfBlocks(t *testing.T) {
 		if got := bytes(c.blocks, c.size); got != c.want {
 			t.Errorf("%d blocks of %d: %d bytes, want %d", c.blocks, c.size, got, c.want)
 		}
+	}
+}
+
+// A file system that does not count its blocks is not a full one.
+func TestFreeOfUncounted(t *testing.T) {
+	const proc = "/proc"
+	var st unix.Statfs_t
+	if err := unix.Statfs(proc, &st); err != nil || st.Blocks != 0 {
+		t.Skip("no file system here that does not count its blocks:", err)
+	}
+	if n, err := free(proc); err != nil || n != math.MaxInt64 {
+		t.Errorf("%d bytes, %v", n, err)
 	}
 }
