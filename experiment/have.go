@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -146,12 +148,40 @@ func (s *Spec) fits(r *Run, rows []Row, set string) error {
 		return fmt.Errorf("the learning rate of %s was chosen by %s there: --tune-by says otherwise: %w", r.Name(),
 			x.tunedBy(), ErrOther)
 	case rows[len(rows)-1].Measure == Failed:
-		return nil
+		return s.settled(r, x)
 	}
 	for _, a := range s.Tasks {
 		if name := a.measure(); !slices.ContainsFunc(rows, func(x Row) bool { return x.Measure == name }) {
 			return fmt.Errorf("%s was not asked %q there: %w", r.Name(), string(a), ErrOther)
 		}
 	}
+	return s.settled(r, x)
+}
+
+// settled refuses a row of a run that had other settings.
+func (s *Spec) settled(r *Run, x Row) error {
+	if x.Settings != "" && x.Settings != s.settings(r) {
+		return fmt.Errorf("%s had other settings there: --set, --variant, --task, --probe, --probe-every and "+
+			"--eval-seed must be the same: %w", r.Name(), ErrOther)
+	}
 	return nil
+}
+
+// apart are the keys of a recipe that do not decide a run's numbers, and the paths, for which the token set stands.
+var apart = []string{"name", "data.sources", "tokenizer.path", "train.micro_batch", "train.recompute",
+	"train.log_every", "train.save_every", "train.keep_last", "train.strict_save"}
+
+// settings identifies what decides the numbers of a run besides its text: its recipe and its questions.
+func (s *Spec) settings(r *Run) string {
+	h := sha256.New()
+	for _, f := range r.Recipe.Fields() {
+		if !slices.Contains(apart, f.Path) {
+			fmt.Fprintf(h, "%s=%s\n", f.Path, f.Value)
+		}
+	}
+	for _, src := range r.Recipe.Data.Sources {
+		fmt.Fprintf(h, "%g %g\n", src.Weight, src.Epochs)
+	}
+	fmt.Fprintf(h, "%q %q %d %d", wordsOf(s.Tasks), wordsOf(s.Probes), s.Every, s.EvalSeed)
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }

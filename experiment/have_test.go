@@ -104,6 +104,7 @@ func TestHaveOfAnother(t *testing.T) {
 		"8 steps":                       func(s *Spec) { s.Steps = 9 },
 		"parameters":                    func(s *Spec) { s.Set = append(s.Set, "model.layers=1") },
 		"--tune-by":                     func(s *Spec) { s.TuneBy = "outliers" },
+		"had other settings there":      func(s *Spec) { s.EvalSeed++ },
 		"has rows of nano and none of":  func(s *Spec) { s.Name = "other" },
 		"was not asked":                 func(s *Spec) { s.Tasks = append(s.Tasks, "attention needles=1 queries=1") },
 		"not those of one finished run": func(*Spec) {},
@@ -135,6 +136,41 @@ func TestHaveOfAnother(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 				t.Errorf("%s: %s was written", what, name)
 			}
+		}
+	}
+}
+
+// What decides the numbers of a run is in its settings, and what does not is not: a run of other ones is not taken.
+func TestSettingsOfARun(t *testing.T) {
+	of := func(change func(*Spec)) string {
+		s := nanoSpec(8)
+		change(s)
+		runs, err := s.Grid(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.settings(&runs[0])
+	}
+	set := func(pair string) func(*Spec) { return func(s *Spec) { s.Set = append(s.Set, pair) } }
+	want := of(func(*Spec) {})
+	for what, change := range map[string]func(*Spec){
+		"name": func(s *Spec) { s.Name = "x" }, "seeds": func(s *Spec) { s.Seeds = append(s.Seeds, 9) },
+		"checkpoints": set("train.save_every=1"), "kept": set("train.keep_last=7"), "log": set("train.log_every=3"),
+		"memory": set("train.micro_batch=1"), "spaces": func(s *Spec) { s.Tasks = []Ask{"lm  pieces=8", " outliers"} },
+	} {
+		if of(change) != want {
+			t.Errorf("%s changes the settings", what)
+		}
+	}
+	for what, change := range map[string]func(*Spec){
+		"weight decay": set("optim.weight_decay=0.5"), "rope": set("model.rope_theta=500"),
+		"held-out batches": set("train.eval_batches=1"), "batch": set("train.batch=8"),
+		"questions": func(s *Spec) { s.EvalSeed++ }, "task": func(s *Spec) { s.Tasks[0] = "lm pieces=9" },
+		"probe": func(s *Spec) { s.Probes[0] = "outliers tokens=32" }, "pace of probes": func(s *Spec) { s.Every++ },
+		"seed": func(s *Spec) { s.Seeds = []uint64{7} }, "rate": func(s *Spec) { s.LRs = []float64{1e-4} },
+	} {
+		if of(change) == want {
+			t.Errorf("%s does not change the settings", what)
 		}
 	}
 }

@@ -43,7 +43,8 @@ type origin struct {
 	Parameters int     `json:"parameters,omitempty"`
 	Steps      int     `json:"steps,omitempty"`
 	Tokens     int64   `json:"tokens,omitempty"`
-	Data       string  `json:"data,omitempty"` // hash of the token set; rows of older versions have none
+	Data       string  `json:"data,omitempty"`     // hash of the token set; rows of older versions have none
+	Settings   string  `json:"settings,omitempty"` // see Spec.settings; rows of older versions have none
 
 	Machine string `json:"machine,omitempty"`
 	Commit  string `json:"commit,omitempty"`
@@ -102,8 +103,8 @@ func (r *Row) check() error {
 
 // escape makes control characters visible in all words that tables and documents print.
 func (r *Row) escape() {
-	list := []*string{&r.Experiment, &r.Run, &r.Size, &r.Arch, &r.Tuned, &r.Data, &r.Machine, &r.Commit, &r.Command,
-		&r.Measure, &r.Metric, &r.Label, &r.Note}
+	list := []*string{&r.Experiment, &r.Run, &r.Size, &r.Arch, &r.Tuned, &r.Data, &r.Settings, &r.Machine, &r.Commit,
+		&r.Command, &r.Measure, &r.Metric, &r.Label, &r.Note}
 	if t := r.Task; t != nil {
 		list = append(list, &t.Name, &t.Kind, &t.Question)
 	}
