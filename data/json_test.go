@@ -53,3 +53,29 @@ func TestReadJSON(t *testing.T) {
 		}
 	}
 }
+
+// A line may have fields like "text" in another case: only "text" itself is the document, wherever it stands. Without
+// it the one that is alike is taken.
+func TestTextBesideOthers(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"text":"a","Text":"b"}`:             "a",
+		`{"Text":"b","text":"a"}`:             "a",
+		`{"text":"a","TEXT":7}`:               "a",
+		`{"text":"a","TEXT":"\ud800"}`:        "a",
+		`{"TEXT":"a","text":"\ud800"}`:        "\xff",
+		`{"text":"say \"Text\"","meta":null}`: `say "Text"`,
+		`{"title":"Text","text":"a"}`:         "a",
+		`{"Text":"b"}`:                        "b",
+		`{"text":"a","text":"b"}`:             "b",
+		`{"text":"a"}`:                        "a",
+	} {
+		if got, err := textField([]byte(line)); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", line, got, err, want)
+		}
+	}
+	for _, line := range []string{`{"text":7,"Text":"b"}`, `{"text":null,"x":1}`, `{"Text":"b","text":"a"`, `"Text"`, `"`} {
+		if got, err := textField([]byte(line)); err == nil {
+			t.Errorf("%s is %q", line, got)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"antiphase/internal/surrogate"
@@ -56,7 +58,7 @@ func textField(b []byte) (string, error) {
 	var row struct {
 		Text *string `json:"text"`
 	}
-	if err := json.Unmarshal(b, &row); err != nil {
+	if err := json.Unmarshal(exact(b), &row); err != nil {
 		return "", JSONError(err)
 	}
 	if row.Text == nil {
@@ -65,12 +67,33 @@ func textField(b []byte) (string, error) {
 	return *row.Text, nil
 }
 
+// exact is the field "text" of a line that has others like "Text" as well: the decoder would take the last of them, in
+// whatever case. Any other line is returned as it is.
+func exact(b []byte) []byte {
+	const key = `"text"`
+	alike := false
+	for rest := b; !alike; rest = rest[1:] {
+		i := bytes.IndexByte(rest, '"')
+		if i < 0 || len(rest)-i < len(key) {
+			return b
+		}
+		rest = rest[i:]
+		word := string(rest[:len(key)])
+		alike = word != key && strings.EqualFold(word, key)
+	}
+	var row map[string]json.RawMessage
+	if json.Unmarshal(b, &row) != nil || row["text"] == nil {
+		return b
+	}
+	return slices.Concat([]byte(`{"text":`), row["text"], []byte("}"))
+}
+
 // halfText reports whether field "text" of a line has half of a surrogate pair.
 func halfText(b []byte) bool {
 	var row struct {
 		Text json.RawMessage `json:"text"`
 	}
-	if json.Unmarshal(b, &row) != nil {
+	if json.Unmarshal(exact(b), &row) != nil {
 		return false // the caller says what is wrong
 	}
 	_, half := surrogate.Lone(row.Text)
