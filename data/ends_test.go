@@ -132,7 +132,8 @@ func TestListsInMessages(t *testing.T) {
 		filepath.Join(dir, "*.c*"): fmt.Sprintf(
 			"data: source %q: glob %s matches no file that ends with %s (it matches 1 other names)",
 			filepath.Join(dir, "*.c*"), filepath.Join(dir, "*.c*"), kinds),
-		table: fmt.Sprintf(`data: %s: no string column "text"; its columns are id, body.words, body.count`, table),
+		table: fmt.Sprintf(`data: %s: no string column "text"; its columns are id (INT(64,true)), `+
+			`body.words (STRING), body.count (INT(32,true))`, table),
 	} {
 		if _, err := Open(spec); err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)

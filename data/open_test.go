@@ -292,8 +292,8 @@ func TestBadContentIsNamed(t *testing.T) {
 		"gz.txt.gz":     {[]byte("plain text, not packed"), "gzip"},
 		"cut.jsonl.gz":  {gz(bytes.Repeat([]byte("{\"text\":\"x\"}\n"), 10))[:20], "unexpected EOF"},
 		"zst.txt.zst":   {[]byte("plain text"), "magic"},
-		"other.parquet": {parquetOf(t, []other{{"x"}}), "its columns are body"},
-		"list.parquet":  {parquetOf(t, []list{{[]string{"x"}}}), "its columns are text"},
+		"other.parquet": {parquetOf(t, []other{{"x"}}), "its columns are body (STRING)"},
+		"list.parquet":  {parquetOf(t, []list{{[]string{"x"}}}), "its columns are text (list of STRING)"},
 		"cut.parquet":   {table[:len(table)/2], "parquet"},
 		"empty.parquet": {nil, "parquet"},
 	} {

@@ -46,12 +46,20 @@ func readParquet(f *os.File, yield func(string) bool) (err error) {
 	return err
 }
 
+// columns lists the columns with their types.
 func columns(s *parquet.Schema) string {
-	var names []string
+	var list []string
 	for _, path := range s.Columns() {
-		names = append(names, strings.Join(path, "."))
+		kind := ""
+		if leaf, ok := s.Lookup(path...); ok {
+			kind = leaf.Node.Type().String()
+			if leaf.MaxRepetitionLevel > 0 {
+				kind = "list of " + kind
+			}
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", strings.Join(path, "."), kind))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(list, ", ")
 }
 
 // textColumn passes on the texts of a column.
