@@ -160,7 +160,7 @@ func (s *Spec) fits(r *Run, rows []Row, set string) error {
 
 // settled refuses a row of a run that had other settings.
 func (s *Spec) settled(r *Run, x Row) error {
-	if x.Settings != "" && x.Settings != s.settings(r) {
+	if x.Settings != "" && x.Settings != r.settings(s) {
 		return fmt.Errorf("%s had other settings there: --set, --variant, --task, --probe, --probe-every and "+
 			"--eval-seed must be the same: %w", r.Name(), ErrOther)
 	}
@@ -172,7 +172,7 @@ var apart = []string{"name", "data.sources", "tokenizer.path", "train.micro_batc
 	"train.log_every", "train.save_every", "train.keep_last", "train.strict_save"}
 
 // settings identifies what decides the numbers of a run besides its text: its recipe and its questions.
-func (s *Spec) settings(r *Run) string {
+func (r *Run) settings(s *Spec) string {
 	h := sha256.New()
 	for _, f := range r.Recipe.Fields() {
 		if !slices.Contains(apart, f.Path) {

@@ -149,7 +149,7 @@ func TestSettingsOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.settings(&runs[0])
+		return runs[0].settings(s)
 	}
 	set := func(pair string) func(*Spec) { return func(s *Spec) { s.Set = append(s.Set, pair) } }
 	want := of(func(*Spec) {})

@@ -44,7 +44,7 @@ type origin struct {
 	Steps      int     `json:"steps,omitempty"`
 	Tokens     int64   `json:"tokens,omitempty"`
 	Data       string  `json:"data,omitempty"`     // hash of the token set; rows of older versions have none
-	Settings   string  `json:"settings,omitempty"` // see Spec.settings; rows of older versions have none
+	Settings   string  `json:"settings,omitempty"` // see Run.settings; rows of older versions have none
 
 	Machine string `json:"machine,omitempty"`
 	Commit  string `json:"commit,omitempty"`
