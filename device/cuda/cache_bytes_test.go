@@ -67,19 +67,22 @@ type bytesCase struct {
 
 const byteGroups = 3
 
-func newBytesCase(t *testing.T, d *Device, s attnShape, context int) *bytesCase {
-	const page, slots = 16, 2
+// newBytesCase has pages of some positions, and rows of K and of V that are padK and padV bytes further apart than they
+// must be.
+func newBytesCase(t *testing.T, d *Device, s attnShape, context, page, padK, padV int) *bytesCase {
+	const slots = 2
 	pages, n, kh := ceil(context, page), slots*context, byteGroups*s.keys
-	c := &device.Cache{K: device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, kh, s.d)),
-		V:     device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, byteGroups, s.dv)),
-		Table: ints2(d, slots, pages), PageSize: page, KHeads: kh, VHeads: byteGroups, D: s.d, DV: s.dv}
+	wk, wv := device.CacheCols(tensor.I8, kh, s.d), device.CacheCols(tensor.I8, byteGroups, s.dv)
+	c := &device.Cache{K: on(d, tensor.I8, slots*pages*page, wk, wk+padK),
+		V: on(d, tensor.I8, slots*pages*page, wv, wv+padV), Table: ints2(d, slots, pages),
+		PageSize: page, KHeads: kh, VHeads: byteGroups, D: s.d, DV: s.dv}
 	table, slot, pos, rows := make([]int32, slots*pages), make([]int32, n), make([]int32, n), make([]int32, n)
 	for i, p := range rand.New(rand.NewPCG(3, 4)).Perm(len(table)) {
 		table[i] = int32(p)
 	}
 	for i := range slot {
 		slot[i], pos[i] = int32(i/context), int32(i%context)
-		rows[i] = table[i/context*pages+i%context/page]*page + int32(i%context%page)
+		rows[i] = table[i/context*pages+i%context/page]*int32(page) + int32(i%context%page)
 	}
 	x := &bytesCase{t: t, d: d, s: s, context: context, kh: kh, c: c, k: fill(d, act(d, n, kh*s.d), 1, 0, 1),
 		v: fill(d, act(d, n, byteGroups*s.dv), 2, 0.3, 1), slot: ints(d, n), pos: ints(d, n), ids: ints(d, n)}
@@ -124,35 +127,46 @@ func (x *bytesCase) head(q []float32, slot, group, m, last int) []float64 {
 		last+1, 1/math.Sqrt(float64(s.d)))
 }
 
-// attended wants attention over the cache as float64 has it, with share heads of a group, and its bits also where a
-// block takes several splits.
-func (x *bytesCase) attended(share int) {
-	x.t.Helper()
-	d, s, heads, slots := x.d, x.s, byteGroups*share, []int32{1, 0, 1}
-	q, lam := fill(d, act(d, 3, heads*s.maps*s.d), 3, 0, 1), fill(d, stat(d, 3, heads), 4, 0.5, 0.1)
-	last := []int32{int32(x.context) - 1, int32(x.context) / 2, 0}
-	slot, pos := x.slot.Columns(0, 3), x.pos.Columns(0, 3)
+// call is attention of rows at some positions of slots, with share heads of a group. Queries are columns of a wider
+// tensor.
+func (x *bytesCase) call(share int, slots, last []int32) (call attnCall, slot, pos tensor.Tensor) {
+	d, s, n, heads := x.d, x.s, len(slots), byteGroups*share
+	slot, pos = x.slot.Columns(0, n), x.pos.Columns(0, n)
 	device.WriteI32(d, slot, slots)
 	device.WriteI32(d, pos, last)
-	call := attnCall{AttnShape: device.AttnShape{B: 3, T: 1, Heads: heads, Groups: byteGroups, D: s.d, DV: s.dv,
-		Scale: 1 / math.Sqrt(float64(s.d))}, maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true,
-		out: act(d, 3, heads*s.dv)}
-	d.attendCached(&call, x.c, slot, pos)
-	want := make([]float64, 3*heads*s.dv)
-	hq, hl := floats(d, q), floats(d, lam)
-	for i := range 3 * heads { // row, head
+	wide := heads * s.maps * s.d
+	return attnCall{AttnShape: device.AttnShape{B: n, T: 1, Heads: heads, Groups: byteGroups, D: s.d, DV: s.dv,
+		Scale: 1 / math.Sqrt(float64(s.d))}, maps: s.maps, keys: s.keys, q: fill(d, on(d, tensor.BF16, n, wide, wide+8),
+		3, 0, 1), lam: fill(d, stat(d, n, heads), 4, 0.5, 0.1), eachLam: true, out: act(d, n, heads*s.dv)}, slot, pos
+}
+
+// want is what float64 makes of a call.
+func (x *bytesCase) want(c *attnCall, slots, last []int32) []float64 {
+	s, hq, hl, want := x.s, floats(x.d, c.q), floats(x.d, c.lam), make([]float64, c.out.Len())
+	for i := range c.q.Rows * c.Heads { // row, head
 		for m := range s.maps {
 			f := 1.0
 			if m == 1 {
 				f = -float64(hl[i])
 			}
-			o := x.head(hq[(i*s.maps+m)*s.d:], int(slots[i/heads]), i%heads/share, m, int(last[i/heads]))
+			o := x.head(hq[(i*s.maps+m)*s.d:], int(slots[i/c.Heads]), i%c.Heads/(c.Heads/c.Groups), m,
+				int(last[i/c.Heads]))
 			for e, y := range o {
 				want[i*s.dv+e] += f * y
 			}
 		}
 	}
-	near(x.t, d, fmt.Sprintf("%+v attention", s), call.out, want, 8e-3)
+	return want
+}
+
+// attended wants attention over the cache as float64 has it, with share heads of a group, and its bits also where a
+// block takes several splits.
+func (x *bytesCase) attended(share int) {
+	x.t.Helper()
+	d, s, slots, last := x.d, x.s, []int32{1, 0, 1}, []int32{int32(x.context) - 1, int32(x.context) / 2, 0}
+	call, slot, pos := x.call(share, slots, last)
+	d.attendCached(&call, x.c, slot, pos)
+	near(x.t, d, fmt.Sprintf("%+v attention", s), call.out, x.want(&call, slots, last), 8e-3)
 	all := read(d, call.out)
 	sms := d.info.SMs
 	d.info.SMs = 1 // so that a block takes several splits
@@ -165,28 +179,23 @@ func (x *bytesCase) attended(share int) {
 	if err := d.Sync(); err != nil {
 		x.t.Fatal(err)
 	}
-	x.release(q, lam, call.out)
+	x.release(call.q, call.lam, call.out)
 }
 
 // poisoned wants a NaN of a query in all of its head's output, and in no other.
 func (x *bytesCase) poisoned() {
 	x.t.Helper()
 	d, s := x.d, x.s
-	q, lam := fill(d, act(d, 1, byteGroups*s.maps*s.d), 3, 0, 1), fill(d, stat(d, 1, byteGroups), 4, 0.5, 0.1)
 	bad := s.maps*s.d + s.d - 1 // of the second head
-	device.WriteFloats(d, q.Columns(bad, bad+1), []float32{float32(math.NaN())})
-	slot, pos := x.slot.Columns(0, 1), x.pos.Columns(0, 1)
-	device.WriteI32(d, slot, []int32{1})
-	device.WriteI32(d, pos, []int32{int32(x.context) - 1})
-	call := attnCall{AttnShape: device.AttnShape{B: 1, T: 1, Heads: byteGroups, Groups: byteGroups, D: s.d, DV: s.dv,
-		Scale: 1}, maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true, out: act(d, 1, byteGroups*s.dv)}
+	call, slot, pos := x.call(1, []int32{1}, []int32{int32(x.context) - 1})
+	device.WriteFloats(d, call.q.Columns(bad, bad+1), []float32{float32(math.NaN())})
 	d.attendCached(&call, x.c, slot, pos)
 	for i, y := range floats(d, call.out) {
 		if nan := math.IsNaN(float64(y)); nan != (i/s.dv == 1) {
 			x.t.Fatalf("bytes %+v: element %d of head %d is %g", s, i%s.dv, i/s.dv, y)
 		}
 	}
-	x.release(q, lam, call.out)
+	x.release(call.q, call.lam, call.out)
 }
 
 // bytesRight writes keys and values to a cache of bytes, wants them back as they were rounded, and attention over them
@@ -196,7 +205,7 @@ func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
 	old := d.types.Cache
 	d.types.Cache = tensor.I8
 	defer func() { d.types.Cache = old }()
-	x := newBytesCase(t, d, s, context)
+	x := newBytesCase(t, d, s, context, 16, 0, 0)
 	x.written()
 	x.attended(share)
 	x.poisoned()

@@ -45,3 +45,19 @@ func TestEmulatedBytes(t *testing.T) {
 		33, 40)
 	recordedDecoding(t, d, "diff2")
 }
+
+// TestEmulatedBytesEdges runs those of a cache of bytes at the ends of splits, pages and numbers; all shapes whose
+// splits are taken by warps with ANTIPHASE_TEST_LONG=1.
+func TestEmulatedBytesEdges(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	for s := range byteKernels {
+		if long() || s.d == 64 {
+			bytesEdges(t, d, s)
+		}
+	}
+	if long() {
+		bytesEdges(t, d, attnShape{2, 1, 128, 128})
+		bytesEdges(t, d, attnShape{1, 1, 72, 40})
+	}
+}

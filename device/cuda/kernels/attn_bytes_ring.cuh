@@ -17,7 +17,7 @@ struct Item {
 
 __device__ __forceinline__ Item itemOf(const Bytes& a, int id) {
   const int rest = id / a.H, n = rest % a.N, at = rest / a.N;
-  const int last = at < a.splits ? min(a.pos[n], a.splits * SPLIT - 1) : -1;
+  const int last = at < a.splits ? min(max(a.pos[n], -1), a.splits * SPLIT - 1) : -1;
   return {id, id % a.H, n, at, min(last - at * SPLIT + 1, SPLIT)};
 }
 // The first of a warp's items from id on that has keys; beyond the last one there is none.

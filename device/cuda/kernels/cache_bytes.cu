@@ -19,10 +19,9 @@ struct Heads {
 __device__ __forceinline__ void writeHead(const Heads& k, i64 row, i64 n, int h) {
   const bf16* from = k.x + n * k.ldx + (i64)h * k.width;
   const int lane = threadIdx.x & 31;
-  float top = 0.f;
-  for (int e = lane; e < k.width; e += 32) top = fmaxf(top, fabsf(toFloat(from[e])));
-  top = warpMax(top);
-  const float factor = byteFactor(top);
+  int mine = 0;
+  for (int e = lane; e < k.width; e += 32) mine = max(mine, magnitude(toFloat(from[e])));
+  const float top = topOf<32>(mine), factor = byteFactor(top);
   unsigned char* to = k.rows + row * k.ld;
   for (int e = lane; e < k.width; e += 32) to[h * k.width + e] = (unsigned char)byteOf(toFloat(from[e]), factor);
   if (lane == 0) *k.scale(row, h) = top / 127.f;

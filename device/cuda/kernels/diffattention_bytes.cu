@@ -63,6 +63,9 @@ template <int N> __device__ __forceinline__ void load(u32* to, const void* from)
   }
 }
 
+// What a vector is multiplied by, from its largest magnitude; 0 for a NaN, which the products' factor brings back.
+__device__ __forceinline__ float factorOf(float most) { return most > 0.f ? __fdividef(MOST, most) : 0.f; }
+
 // x rounded to the nearest integer, |x| < 2^22.
 __device__ __forceinline__ int nearest(float x) { return (int)(__float_as_uint(x + 12582912.f) - 0x4b400000u); }
 
@@ -105,7 +108,7 @@ __device__ __forceinline__ void keepQuery(Room& r, const bf16* q, float scale) {
   largest(top);
 #pragma unroll
   for (int i = 0; i < MAPS; i++) {
-    const float most = __int_as_float(top[i]), f = most > 0.f ? __fdividef(MOST, most) : 0.f;
+    const float most = __int_as_float(top[i]), f = factorOf(most);
 #pragma unroll
     for (int j = 0; j < HEAD / 32; j++) {
       const int n = nearest(x[i][j] * f);
@@ -164,11 +167,12 @@ struct Unit {
   int bias;
 };
 
-// The scores become exp2(s − m), times the value's scale, as an operand; m and l go to stats.
+// The scores become exp2(s − m), times the value's scale, as an operand; m and l go to stats. Like a query's, the
+// largest magnitude is that of the bits: a value that is not finite counts even where exp2(s − m) is 0.
 __device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Room& r, int count, float* stats) {
   const int lane = threadIdx.x & 31;
-  float x[MAPS][PER], top[MAPS] = {LOWEST, LOWEST}, sum[MAPS] = {}, tall[MAPS] = {};
-  int all[MAPS] = {};
+  float x[MAPS][PER], top[MAPS] = {LOWEST, LOWEST}, sum[MAPS] = {};
+  int tall[MAPS] = {}, all[MAPS] = {};
 #pragma unroll
   for (int i = 0; i < MAPS; i++)
 #pragma unroll
@@ -184,13 +188,13 @@ __device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Room& r, int count, 
       x[i][j] = ex2(x[i][j] - top[i]);
       sum[i] += x[i][j];
       if (lane + 32 * j < count) x[i][j] *= r.scaleV[lane + 32 * j];
-      tall[i] = fmaxf(tall[i], x[i][j]);
+      tall[i] = max(tall[i], __float_as_int(fabsf(x[i][j])));
     }
   total(sum), largest(tall);
   __syncwarp(); // the scores have been read
 #pragma unroll
   for (int i = 0; i < MAPS; i++) {
-    const float f = tall[i] > 0.f ? __fdividef(MOST, tall[i]) : 0.f;
+    const float most = __int_as_float(tall[i]), f = factorOf(most);
 #pragma unroll
     for (int j = 0; j < PER; j++) {
       const int n = nearest(x[i][j] * f);
@@ -198,10 +202,11 @@ __device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Room& r, int count, 
       keepPair(r.p(i, 0), r.p(i, 1), place(lane) + 32 * j, n);
     }
     if (lane == 0) *(float2*)(stats + 2 * i) = {top[i], sum[i]};
+    unit[i].factor = most * (1.f / MOST);
   }
   total(all);
 #pragma unroll
-  for (int i = 0; i < MAPS; i++) unit[i] = {tall[i] * (1.f / MOST), -128 * all[i]};
+  for (int i = 0; i < MAPS; i++) unit[i].bias = -128 * all[i];
 }
 
 // Four words of four bytes, transposed.

@@ -31,12 +31,10 @@ struct Part {
   }
   // The head's largest magnitude, by 16 lanes.
   __device__ __forceinline__ float top() const {
-    float z = 0.f;
+    int mine = 0;
 #pragma unroll
-    for (int i = 0; i < 16; i++) z = fmaxf(z, fabsf(x[i / 8][i % 8]));
-#pragma unroll
-    for (int o = 8; o > 0; o >>= 1) z = fmaxf(z, __shfl_xor_sync(0xffffffffu, z, o));
-    return z;
+    for (int i = 0; i < 16; i++) mine = max(mine, magnitude(x[i / 8][i % 8]));
+    return topOf<16>(mine);
   }
   __device__ __forceinline__ void keep(unsigned char* to, float factor) const {
 #pragma unroll
