@@ -31,9 +31,10 @@ type emulator struct {
 	graph    *emulatedGraph // being recorded
 	args     [maxArgs]unsafe.Pointer
 	slots    [maxArgs]uint64
+	pending  [][]byte // memory that a kernel sees only after it has waited for those before it (early.cuh)
 }
 
-type emulated struct{ launch, entry uintptr }
+type emulated struct{ launch, pending, entry uintptr }
 
 // emulatedUnits are those that some test has compiled, by name and text: they serve all tests, which run one after the
 // other.
@@ -196,7 +197,11 @@ func (e *emulator) Func(module uintptr, name string) (cu.Func, error) {
 		return 0, err
 	}
 	launch, err := purego.Dlsym(module, "emu_launch")
-	e.funcs = append(e.funcs, emulated{launch, entry})
+	if err != nil {
+		return 0, err
+	}
+	pending, err := purego.Dlsym(module, "emu_pending")
+	e.funcs = append(e.funcs, emulated{launch, pending, entry})
 	return cu.Func(len(e.funcs)), err
 }
 
@@ -218,6 +223,9 @@ func (e *emulator) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint
 		e.args[i] = unsafe.Pointer(&e.slots[i])
 	}
 	k := e.funcs[f-1]
+	for _, b := range e.pending {
+		purego.SyscallN(k.pending, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	}
 	purego.SyscallN(k.launch, k.entry, uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z),
 		uintptr(block.X), uintptr(block.Y), uintptr(block.Z), uintptr(unsafe.Pointer(&e.args[0])))
 	return nil
@@ -273,7 +281,7 @@ func emulatedDevice(t testing.TB) *Device {
 		t.Fatal(err)
 	}
 	d.replace = map[string]string{}
-	for _, name := range []string{"ptx.cuh", "attn_ptx.cuh", "hopper.cuh"} {
+	for _, name := range []string{"ptx.cuh", "attn_ptx.cuh", "hopper.cuh", "early.cuh"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)

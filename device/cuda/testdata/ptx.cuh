@@ -84,15 +84,37 @@ static void* scheduler;
 static void (*kernel)(void**);
 static void** params;
 
-static bool (*releasePhases)(int group, bool alone); // set by hopper.cuh, as are the next
-static void (*beginBlock)();
-static void (*endThread)();
-
 [[noreturn]] static void die(const char* why) {
   fprintf(stderr, "emulated kernel: %s (block %u,%u,%u thread %u)\n", why, blockIdx.x, blockIdx.y, blockIdx.z,
           threadIdx.x);
   abort();
 }
+
+// Memory that the kernels before still write: noise for a warp that has not waited for them (early.cuh). A kernel that
+// writes it cannot be run like that.
+struct Pending { char *at, *bytes; int n; };
+static List<Pending> pending;
+static bool waited[32];
+static void show(bool there) {
+  for (auto& p : pending)
+    if (there) memcpy(p.at, p.bytes, p.n);
+    else memset(p.at, 0xff, p.n);
+}
+static void waitEarlier() {
+  waited[current >> 5] = true;
+  show(true);
+}
+
+// A copy reads its source when it is issued or later, so it must not begin before that is there.
+static void mustBeThere(const void* from, int n) {
+  for (auto& p : pending)
+    if (!waited[current >> 5] && p.at < (const char*)from + n && (const char*)from < p.at + p.n)
+      die("a copy of what an earlier kernel still writes");
+}
+
+static bool (*releasePhases)(int group, bool alone); // set by hopper.cuh, as are the next
+static void (*beginBlock)();
+static void (*endThread)();
 
 static int passAt, passEnd, passStep; // the lanes of a warp that a pass has not come to yet
 
@@ -174,6 +196,7 @@ static bool runWarps(int group, bool alone) {
   for (int at = 0, warps = (count + 31) / 32; at < warps; at++) {
     int w = 32 * (launches & 2 ? warps - 1 - at : at), to = w + 32 < count ? w + 32 : count;
     if ((w / 128 == group) != alone) continue;
+    if (!pending.empty()) show(waited[w / 32]);
     do ran |= runLanes(w, to);
     while (release(w, to, WARP));
   }
@@ -185,6 +208,7 @@ static bool runWarps(int group, bool alone) {
 static void runBlock(u32 block) {
   memset(dynamic, 0xff, sizeof dynamic);
   memset(named, 0, sizeof named);
+  memset(waited, 0, sizeof waited);
   if (beginBlock) beginBlock();
   for (int i = 0; i < count; i++) begin(i);
   const int groups = (count + 127) / 128, starved = (int)((launches + block) % (groups + 1));
@@ -244,6 +268,14 @@ extern "C" __attribute__((visibility("default"))) void emu_launch(void (*k)(void
     blockIdx = {(unsigned)(b % gx), (unsigned)(b / gx % gy), (unsigned)(b / (gx * gy))};
     emu::runBlock((u32)b);
   }
+  emu::show(true);
+  for (auto& p : emu::pending) free(p.bytes);
+  emu::pending.clear();
+}
+
+// Declares memory as pending for the next launch.
+extern "C" __attribute__((visibility("default"))) void emu_pending(char* at, u64 n) {
+  emu::pending.push({at, (char*)memcpy(malloc(n), at, n), (int)n});
 }
 
 static void __syncthreads() { emu::yield(emu::BLOCK); }
@@ -360,11 +392,13 @@ static void ldmatrix4t(u32* r, u32 addr) { ldmatrix(r, addr, true); }
 
 static void cpAsync16(u32 dst, const void* src, int bytes = 16) {
   if ((u64)src % 16) emu::die("an asynchronous copy from an address that is not aligned");
+  emu::mustBeThere(src, bytes);
   emu::Fiber& f = emu::fibers[emu::current];
   f.copies.push({sharedPtr(dst, 16), (const char*)src, bytes, 16, f.group});
 }
 template <int N> static void cpAsyncFew(u32 dst, const void* src) {
   if ((u64)src % N) emu::die("an asynchronous copy from an address that is not aligned");
+  emu::mustBeThere(src, N);
   emu::Fiber& f = emu::fibers[emu::current];
   f.copies.push({sharedPtr(dst, N), (const char*)src, N, N, f.group});
 }

@@ -1,0 +1,63 @@
+//go:build linux && amd64
+
+package cuda
+
+import (
+	"bytes"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// memory is a tensor's, rows and what lies between them.
+func memory(x tensor.Tensor) []byte {
+	s := spanOf(x)
+	return bytesAt(uintptr(s.from), int(s.to-s.from))
+}
+
+// TestEmulatedEarly: before its turn cached attention reads neither the query nor the newest key and value, which the
+// kernels before it may still write, wherever in a stage, split or page they lie.
+func TestEmulatedEarly(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	old := d.types.Cache
+	defer func() { d.types.Cache = old }()
+	d.types.Cache = tensor.I8
+	for _, s := range []attnShape{{2, 2, 64, 128}, {2, 1, 64, 64}} {
+		x := newBytesCase(t, d, s, 301, 16, 0, 16)
+		x.written()
+		for _, p := range []int32{0, 31, 32, 127, 128, 129, 255, 256, 300} {
+			x.early(1, p)
+		}
+		x.free()
+	}
+}
+
+// early attends at the last of p positions of a slot while its query, key and value are pending, and wants the bits
+// that come without that.
+func (x *bytesCase) early(slots, p int32) {
+	x.t.Helper()
+	d, e := x.d, x.d.drv.(*emulator)
+	call, slot, pos := x.call(1, []int32{slots}, []int32{p})
+	from := int(slots)*x.context + int(p)
+	k, v := x.k.RowRange(from, from+1), x.v.RowRange(from, from+1)
+	d.CacheWrite(x.c, k, v, slot, pos)
+	if !d.alone(x.c, call.q, slot, pos) {
+		x.t.Fatal("nothing of the cache may be read before the kernel's turn")
+	}
+	d.attendCached(&call, x.c, slot, pos)
+	want := read(d, call.out)
+	d.Zero(call.out)
+	d.CacheWrite(x.c, k, v, slot, pos)
+	ids := make([]int32, x.ids.Cols)
+	device.ReadI32(d, ids, x.ids)
+	row := int(ids[from])
+	e.pending = [][]byte{memory(call.q), memory(x.c.K.RowRange(row, row+1)), memory(x.c.V.RowRange(row, row+1))}
+	d.attendCached(&call, x.c, slot, pos)
+	e.pending = nil
+	if !bytes.Equal(read(d, call.out), want) {
+		x.t.Errorf("bytes %+v: position %d reads what is not there yet", x.s, p)
+	}
+	x.release(call.q, call.lam, call.out)
+}
