@@ -92,9 +92,71 @@ func (x *chunked) free() {
 // untouched.
 func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int) {
 	t.Helper()
-	defer wgmma(d, true)()
 	x := newChunked(d, s, page, chunks)
 	defer x.free()
+	x.agree(t, s)
+}
+
+// tilesAgree is chunksAgree for tiles whose pages are almost neighbours: all but the first, the last or one between,
+// the halves, or one page over and over. Another slot has all in order. The second chunk ends a page before its last
+// tile does, and that page, which is nobody's, holds NaN.
+func tilesAgree(t *testing.T, d *Device, s attnShape, page int) {
+	t.Helper()
+	keys := hopperShapes[s].tile.keys
+	per, slot := keys/page, 8*keys/page // pages of a tile, of a slot
+	x := newChunked(d, s, page, [][3]int{{0, 3, 8*keys - 3}, {1, 9, 8*keys - page - 3 - 9}})
+	defer x.free()
+	table := make([]int32, 2*slot)
+	for i := range table {
+		table[i] = int32(i)
+	}
+	astray := func(tile, i int) { table[slot+tile*per+i] = int32(tile*per + i) } // a page of the other slot
+	astray(1, 0)
+	astray(2, per-1)
+	astray(3, per/2)
+	for i := range per / 2 {
+		astray(4, i)
+		astray(5, per-1-i)
+	}
+	for i := range per {
+		table[slot+i] = table[slot]
+	}
+	device.WriteI32(d, x.cache.Table, table)
+	for _, c := range []tensor.Tensor{x.cache.K, x.cache.V} {
+		fill(d, c.RowRange((2*slot-1)*page, 2*slot*page), 8, math.NaN(), 0)
+	}
+	x.agree(t, s)
+}
+
+// chunksRefused wants pages that are no whole rows of the swizzle pattern or no divisor of a tile, rows that lie askew
+// and a cache of bytes left to others.
+func chunksRefused(t *testing.T, d *Device) {
+	t.Helper()
+	defer wgmma(d, true)()
+	for name, c := range map[string]struct {
+		page   int
+		change func(c *device.Cache)
+		ok     bool
+	}{"8": {page: 8, ok: true}, "4": {page: 4}, "12": {page: 12}, "48": {page: 48}, "256": {page: 256},
+		"a page in a tile": {page: 128, ok: true},
+		"keys askew":       {page: 16, change: func(c *device.Cache) { c.K.Off += 8; c.K.Rows-- }},
+		"values askew":     {page: 16, change: func(c *device.Cache) { c.V.Off += 8; c.V.Rows-- }},
+		"bytes":            {page: 16, change: func(c *device.Cache) { c.K.Type, c.V.Type = tensor.I8, tensor.I8 }}} {
+		x := newChunked(d, attnShape{1, 1, 64, 64}, c.page, [][3]int{{0, 2, 9}})
+		if c.change != nil {
+			c.change(&x.cache)
+		}
+		if ok := d.attendChunks(&x.call, &x.cache, x.where, x.longest); ok != c.ok {
+			t.Errorf("pages %s: taken is %v", name, ok)
+		}
+		x.free()
+	}
+}
+
+func (x *chunked) agree(t *testing.T, s attnShape) {
+	t.Helper()
+	d, page := x.d, x.cache.PageSize
+	defer wgmma(d, true)()
 	d.attendCached(&x.call, &x.cache, x.slots, x.positions)
 	want := floats(d, x.call.out)
 	d.Zero(x.call.out)
@@ -134,6 +196,7 @@ func TestHopperChunks(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			chunksAgree(t, d, s, 16, [][3]int{{0, 700, 0}, {3, 300, 1000}, {0, 129, 31}, {1, 40, 2000}})
 			chunksAgree(t, d, s, 32, [][3]int{{0, 33, 500}})
+			tilesAgree(t, d, s, 16)
 		})
 	}
 }

@@ -111,6 +111,8 @@ func TestEmulatedHopperChunks(t *testing.T) {
 	for _, s := range shapes {
 		chunksAgree(t, d, s, 16, [][3]int{{0, 70, 130}, {2, 33, 270}, {1, 40, 95}})
 	}
+	tilesAgree(t, d, attnShape{1, 1, 64, 64}, 16)
+	chunksRefused(t, d)
 	chunksAgree(t, d, attnShape{1, 1, 64, 64}, 8, [][3]int{{0, 140, 210}})
 }
 
