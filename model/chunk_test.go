@@ -8,6 +8,7 @@ import (
 
 	"antiphase/device"
 	"antiphase/device/ref"
+	"antiphase/layer"
 	"antiphase/tensor"
 )
 
@@ -18,9 +19,12 @@ func (together) ChunkRows() int { return 2 }
 
 // prompts runs two sequences in steps of mixed rows, a single one first, then chunks from the beginning and later ones,
 // and gives all logits.
-func prompts(t *testing.T, d device.Device, c Config) (out []float32) {
+func prompts(t *testing.T, d device.Device, c Config, drop ...layer.Recompute) (out []float32) {
 	t.Helper()
 	m := newModel(t, d, c)
+	for _, r := range drop {
+		m.Recompute(r)
+	}
 	defer m.Free()
 	cache := m.NewCache(12, 3, 3, 6)
 	defer cache.Free()
@@ -63,6 +67,22 @@ func TestChunksEqualRows(t *testing.T) {
 	}
 	mixed := device.Types{Act: tensor.BF16, Stat: tensor.F32}
 	prompts(t, together{ref.NewTypes(mixed)}, configs(t)["diff2/norm-affine"]) // dtypes of every copy
+}
+
+// So they do in models of any depth, whatever training passes would drop.
+func TestChunksOfAnyDepth(t *testing.T) {
+	for _, layers := range []int{1, 3, 6} {
+		c := configs(t)["diff/base"]
+		c.Layers = layers
+		want := prompts(t, ref.New(), c)
+		for _, r := range layer.Recomputes {
+			for i, y := range prompts(t, together{ref.New()}, c, r) {
+				if !(math.Abs(float64(y-want[i])) <= 1e-6) {
+					t.Fatalf("%d layers, dropping %s: logit %d is %g together, %g one by one", layers, r, i, y, want[i])
+				}
+			}
+		}
+	}
 }
 
 // A few rows after a long past attend one by one, and so do rows that are not consecutive.

@@ -95,13 +95,12 @@ func (n *network) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Ten
 	return h
 }
 
-// prompts is the blocks of a pass with many rows of which nothing is needed later: each leaves the stack as it was.
+// prompts is the blocks of a pass with many rows of which nothing is needed later: each leaves the stack as it was. The
+// stream before a block takes the place of the embedded rows.
 func (n *network) prompts(p *layer.Pass, x tensor.Tensor, c *Cache) (_, delta tensor.Tensor) {
-	s, between := x, p.Act(x.Rows, x.Cols)
-	mark := p.Arena.Mark()
+	s, mark := x, p.Arena.Mark()
 	for l, b := range n.blocks {
 		x, delta = b.passing(p, s, x, delta, c.layer(l))
-		s = between
 		p.Arena.Release(mark)
 	}
 	return x, delta
