@@ -76,7 +76,7 @@ func wholeRuns(rows []Row) error {
 }
 
 // oneExperiment rejects rows of one name that cannot be compared: other steps at the same size, another way to select
-// the learning rate, or other questions, as from other data.
+// the learning rate, other settings, or other questions, as from other data.
 func oneExperiment(rows []Row) error {
 	first := map[string]*Row{}
 	asked := map[[2]string]map[string]*Row{} // size and measure → question
@@ -106,7 +106,30 @@ func oneExperiment(rows []Row) error {
 			asked[key][r.Task.Question] = r
 		}
 	}
+	if err := sameSettings(rows); err != nil {
+		return err
+	}
 	return sameQuestions(rows, asked)
+}
+
+// sameSettings rejects seeds of one model that were trained or asked in different ways.
+func sameSettings(rows []Row) error {
+	type cell struct {
+		size, arch string
+		lr         float64
+	}
+	first := map[cell]*Row{}
+	for i := range rows {
+		r := &rows[i]
+		key := cell{r.Size, r.Arch, r.LR}
+		if f := first[key]; f != nil && r.Settings != "" && f.Settings != r.Settings {
+			return fmt.Errorf("%s and %s are both of experiment %s, but were trained or asked with different settings"+
+				": %s and %s", f.Run, r.Run, r.Experiment, f.Settings, r.Settings)
+		} else if f == nil && r.Settings != "" {
+			first[key] = r
+		}
+	}
+	return nil
 }
 
 // sameQuestions rejects runs of a size that were not all asked the same.

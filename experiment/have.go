@@ -167,15 +167,17 @@ func (s *Spec) settled(r *Run, x Row) error {
 	return nil
 }
 
-// apart are the keys of a recipe that do not decide a run's numbers, and the paths, for which the token set stands.
-var apart = []string{"name", "data.sources", "tokenizer.path", "train.micro_batch", "train.recompute",
+// apart are the keys of a recipe that do not decide a run's numbers, and those that rows have otherwise: the seed, and
+// paths, for which the token set stands.
+var apart = []string{"name", "train.seed", "data.sources", "tokenizer.path", "train.micro_batch", "train.recompute",
 	"train.log_every", "train.save_every", "train.keep_last", "train.strict_save"}
 
-// settings identifies what decides the numbers of a run besides its text: its recipe and its questions.
+// settings identifies what decides the numbers of a run besides its text and its seed: its recipe and its questions.
+// Keys without a value do not count, so that rows stay comparable when recipes get a key.
 func (r *Run) settings(s *Spec) string {
 	h := sha256.New()
 	for _, f := range r.Recipe.Fields() {
-		if !slices.Contains(apart, f.Path) {
+		if !slices.Contains(apart, f.Path) && !slices.Contains([]string{"", "0", "false"}, f.Value) {
 			fmt.Fprintf(h, "%s=%s\n", f.Path, f.Value)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,7 +155,7 @@ func TestSettingsOfARun(t *testing.T) {
 	set := func(pair string) func(*Spec) { return func(s *Spec) { s.Set = append(s.Set, pair) } }
 	want := of(func(*Spec) {})
 	for what, change := range map[string]func(*Spec){
-		"name": func(s *Spec) { s.Name = "x" }, "seeds": func(s *Spec) { s.Seeds = append(s.Seeds, 9) },
+		"name": func(s *Spec) { s.Name = "x" }, "seeds": func(s *Spec) { s.Seeds = []uint64{7} },
 		"checkpoints": set("train.save_every=1"), "kept": set("train.keep_last=7"), "log": set("train.log_every=3"),
 		"memory": set("train.micro_batch=1"), "spaces": func(s *Spec) { s.Tasks = []Ask{"lm  pieces=8", " outliers"} },
 	} {
@@ -167,10 +168,27 @@ func TestSettingsOfARun(t *testing.T) {
 		"held-out batches": set("train.eval_batches=1"), "batch": set("train.batch=8"),
 		"questions": func(s *Spec) { s.EvalSeed++ }, "task": func(s *Spec) { s.Tasks[0] = "lm pieces=9" },
 		"probe": func(s *Spec) { s.Probes[0] = "outliers tokens=32" }, "pace of probes": func(s *Spec) { s.Every++ },
-		"seed": func(s *Spec) { s.Seeds = []uint64{7} }, "rate": func(s *Spec) { s.LRs = []float64{1e-4} },
+		"rate": func(s *Spec) { s.LRs = []float64{1e-4} },
 	} {
 		if of(change) == want {
 			t.Errorf("%s does not change the settings", what)
+		}
+	}
+	rows := func(seed uint64, arch, settings string) []Row {
+		return []Row{{origin: origin{Run: fmt.Sprint(arch, seed), Size: "nano", Arch: arch, Seed: seed,
+			Settings: settings}, Measure: "m"}}
+	}
+	for _, x := range []struct {
+		rows [][]Row
+		ok   bool
+	}{
+		{[][]Row{rows(1, "diff", "a"), rows(2, "diff", "b")}, false},
+		{[][]Row{rows(1, "diff", ""), rows(2, "diff", "a"), rows(3, "diff", "b")}, false},
+		{[][]Row{rows(1, "diff", "a"), rows(2, "diff", ""), rows(3, "diff", "a")}, true},
+		{[][]Row{rows(1, "diff", "a"), rows(1, "gda", "b")}, true},
+	} {
+		if err := oneExperiment(slices.Concat(x.rows...)); (err == nil) != x.ok {
+			t.Errorf("%v: %v", x.rows, err)
 		}
 	}
 }
