@@ -22,6 +22,9 @@ func readParquet(f *os.File, yield func(string) bool) (err error) {
 	if err != nil {
 		return err
 	}
+	if n := st.Size(); n < 12 { // two magic words and a length
+		return fmt.Errorf("has %d bytes, too few for Parquet: %w", n, io.ErrUnexpectedEOF)
+	}
 	file, err := parquet.OpenFile(f, st.Size())
 	if err != nil {
 		return err

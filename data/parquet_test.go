@@ -24,3 +24,17 @@ func TestParquetValues(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that was cut anywhere is refused by its name; one without the end of Parquet's frame says that it ends early.
+func TestCutParquet(t *testing.T) {
+	whole := parquetOf(t, []row{{1, "one"}, {2, "two"}})
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	for n := range whole {
+		write(t, path, whole[:n])
+		_, err := Open(path)
+		if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "negative offset") ||
+			n < 12 && !strings.Contains(err.Error(), "ends early") {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
