@@ -295,25 +295,25 @@ func joinedRight(t *testing.T, d *Device) {
 // TestJoined: Rope and CacheWrite in one kernel on a GPU.
 func TestJoined(t *testing.T) { joinedRight(t, gpu(t, nil)) }
 
+// attendBytes is attention of 64 rows over a cache of bytes of six groups, by so many heads.
+func attendBytes(heads int) func(d *Device) {
+	return func(d *Device) {
+		a, _ := diffOn(d, 64, 1, heads, 6, 64, 128, 2)
+		const rows, page, pages = 64 * 1056, 16, 66
+		d.types.Cache = tensor.I8
+		c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800),
+			Table: on(d, tensor.I32, 64, pages, pages), PageSize: page, KHeads: 12, VHeads: 6, D: 64, DV: 128}
+		d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
+	}
+}
+
 // TestBytesLaunches checks the launchers of a cache of bytes against their geometry.
 func TestBytesLaunches(t *testing.T) {
 	for _, c := range []launchCase{
-		{"bytes", func(d *Device) {
-			a, _ := diffOn(d, 64, 1, 6, 6, 64, 128, 2)
-			const rows, page, pages = 64 * 1056, 16, 66
-			d.types.Cache = tensor.I8
-			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800),
-				Table: on(d, tensor.I32, 64, pages, pages), PageSize: page, KHeads: 12, VHeads: 6, D: 64, DV: 128}
-			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
-		}, []string{"diffattention_bytes 396,1,1 × 128 + 45056", "diffattention_join 6,64,1 × 384 + 6216"}},
-		{"bytes of heads that share keys", func(d *Device) {
-			a, _ := diffOn(d, 64, 1, 12, 6, 64, 128, 2)
-			const rows, page, pages = 64 * 1056, 16, 66
-			d.types.Cache = tensor.I8
-			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800),
-				Table: on(d, tensor.I32, 64, pages, pages), PageSize: page, KHeads: 12, VHeads: 6, D: 64, DV: 128}
-			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
-		}, []string{"diffattention_splits 6,4,64 × 256 + 48832", "diffattention_join 12,64,1 × 384 + 6216"}},
+		{"bytes", attendBytes(6), []string{"diffattention_bytes 396,1,1 × 128 + 45056",
+			"diffattention_join 6,64,1 × 384 + 6216"}},
+		{"bytes of heads that share keys", attendBytes(12), []string{"diffattention_splits 6,4,64 × 256 + 48832",
+			"diffattention_join 12,64,1 × 384 + 6216"}},
 		{"Rope and CacheWrite", func(d *Device) {
 			qkv, at := act(d, 64, 2304), ints(d, 64)
 			d.types.Cache = tensor.I8
