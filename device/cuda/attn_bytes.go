@@ -44,12 +44,16 @@ func (s attnShape) byteShared() int {
 	return byteWarps * byteStages * rows * (pitch + scales)
 }
 
+// mostBytes bounds K and V of a layer: the kernel counts 16 bytes in 32 bits.
+const mostBytes = 16 << 32
+
 // ownBytes is the call's kernel if single warps take its splits: heads have their own keys, the cache is int8, and
 // rings fit in half of a block's shared memory, which leaves enough for what else a warp needs.
 func (c *cachedCall) ownBytes(cache *device.Cache, shared int) (byteKernel, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := byteKernels[s]
-	return k, ok && c.bytes && c.Heads == c.Groups && vec(cache.K, cache.V) && s.byteShared() <= shared/2
+	return k, ok && c.bytes && c.Heads == c.Groups && vec(cache.K, cache.V) && s.byteShared() <= shared/2 &&
+		max(cache.K.Rows*cache.K.Ld, cache.V.Rows*cache.V.Ld) <= mostBytes
 }
 
 // splitBytes launches the rows' partial sums. Blocks stay, and their warps take one split after the other.

@@ -194,8 +194,8 @@ func TestBytesEdges(t *testing.T) {
 // all other cases blocks do. Before its turn a kernel copies keys only for a row that is alone.
 func TestBytesBySplits(t *testing.T) {
 	for name, c := range map[string]struct {
-		rows, heads, dim, shared, off int
-		warps, early                  bool
+		rows, heads, dim, shared, off, lines int
+		warps, early                         bool
 	}{
 		"a row":                  {rows: 1, heads: 2, dim: 64, warps: true, early: true},
 		"two rows":               {rows: 2, heads: 2, dim: 64, warps: true},
@@ -206,6 +206,8 @@ func TestBytesBySplits(t *testing.T) {
 		"little shared memory":   {rows: 2, heads: 2, dim: 64, shared: 99 << 10, warps: true},
 		"too little of it":       {rows: 2, heads: 2, dim: 96, shared: 99 << 10},
 		"of a head that is wide": {rows: 2, heads: 2, dim: 128, shared: 150 << 10},
+		"a cache of 64 GiB":      {rows: 2, heads: 2, dim: 64, lines: mostBytes / 272, warps: true},
+		"a larger one":           {rows: 2, heads: 2, dim: 64, lines: mostBytes/272 + 1},
 	} {
 		d, drv := fakeDevice(t)
 		if c.shared > 0 {
@@ -213,9 +215,9 @@ func TestBytesBySplits(t *testing.T) {
 		}
 		a, _ := diffOn(d, c.rows, 1, c.heads, 2, c.dim, 2*c.dim, 2)
 		d.types.Cache = tensor.I8
-		wide := device.CacheCols(tensor.I8, 4, c.dim)
-		cache := &device.Cache{K: on(d, tensor.I8, 320, wide, wide+c.off),
-			V:     on(d, tensor.I8, 320, device.CacheCols(tensor.I8, 2, 2*c.dim), wide),
+		wide, lines := device.CacheCols(tensor.I8, 4, c.dim), max(c.lines, 320)
+		cache := &device.Cache{K: on(d, tensor.I8, lines, wide, wide+c.off),
+			V:     on(d, tensor.I8, lines, device.CacheCols(tensor.I8, 2, 2*c.dim), wide),
 			Table: on(d, tensor.I32, 4, 20, 20), PageSize: 16, KHeads: 4, VHeads: 2, D: c.dim, DV: 2 * c.dim}
 		d.DiffAttentionCached(a, cache, ints(d, c.rows), ints(d, c.rows))
 		got := drv.Launches[len(drv.Launches)-2] // the join comes last
