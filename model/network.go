@@ -75,8 +75,8 @@ func (n *network) Part(i int) []*layer.Param { return n.Params.List[n.parts[i]:n
 // block returns the parameters of a block: two parts.
 func (n *network) block(l int) []*layer.Param { return n.Params.List[n.parts[2*l+1]:n.parts[2*l+3]] }
 
-// forward runs the network to the last norm's output h [N,C]. Prompt chunks may be long and have no backward pass, so
-// only the stream and the branch of each block are kept.
+// forward runs the network to the last norm's output h [N,C]. Prompt chunks may be long and have no backward pass:
+// their blocks keep nothing.
 func (n *network) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Tensor {
 	x := n.embed.Forward(p, ids)
 	p.Branch = p.Act(x.Rows, x.Cols)
