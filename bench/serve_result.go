@@ -7,12 +7,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"antiphase/internal/vfs"
 )
 
 // Lengths is a distribution of lengths: N, LOW..HIGH (uniform), or @FILE with one number per line, taken in turn.
@@ -21,10 +22,13 @@ type Lengths struct {
 	list      []int
 }
 
+// maxLengths bounds the bytes of a file of lengths.
+const maxLengths = 16 << 20
+
 // ParseLengths reads a distribution.
 func ParseLengths(s string) (l Lengths, err error) {
 	if name, ok := strings.CutPrefix(s, "@"); ok {
-		b, err := os.ReadFile(name)
+		b, err := vfs.ReadFile(vfs.OS{}, name, maxLengths)
 		if err != nil {
 			return l, err
 		}

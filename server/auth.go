@@ -19,6 +19,9 @@ type Keys struct {
 // maxKeys bounds the comparisons per request.
 const maxKeys = 1024
 
+// maxKeyFile bounds the bytes of a file of keys.
+const maxKeyFile = 1 << 20
+
 // NewKeys takes keys; empty ones are skipped. It is nil when there are none.
 func NewKeys(list ...string) (*Keys, error) {
 	k := &Keys{}
@@ -45,10 +48,12 @@ func NewKeys(list ...string) (*Keys, error) {
 	return k, nil
 }
 
-// ReadKeys reads one key per line; lines that begin with # and blank ones are skipped.
+// ReadKeys reads one key per line; lines that begin with # and blank ones are skipped. A pipe may have no end, so the
+// text is bounded.
 func ReadKeys(r io.Reader) ([]string, error) {
 	var list []string
-	lines := bufio.NewScanner(r)
+	in := &io.LimitedReader{R: r, N: maxKeyFile + 1}
+	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		if text := strings.TrimSpace(lines.Text()); text != "" && !strings.HasPrefix(text, "#") {
 			list = append(list, text)
@@ -56,6 +61,9 @@ func ReadKeys(r io.Reader) ([]string, error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
+	}
+	if in.N == 0 {
+		return nil, fmt.Errorf("is larger than %d bytes", maxKeyFile)
 	}
 	if len(list) == 0 {
 		return nil, errors.New("the file has no key")

@@ -101,7 +101,15 @@ func TestKeysAreHashed(t *testing.T) {
 	if _, err := ReadKeys(strings.NewReader("# nothing\n")); err == nil {
 		t.Error("a file without keys was taken")
 	}
+	if _, err := ReadKeys(endless("sk-one-one\n")); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("keys without end: %v", err)
+	}
 }
+
+// endless is a text over and over.
+type endless string
+
+func (e endless) Read(b []byte) (int, error) { return copy(b, e), nil }
 
 // TestHosts: a name that is not ours is refused, whatever the address it came to (DNS rebinding).
 func TestHosts(t *testing.T) {

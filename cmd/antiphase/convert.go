@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/hf"
+	"antiphase/internal/vfs"
 	"antiphase/model"
 	"antiphase/pair"
 	"antiphase/tokenizer"
@@ -76,9 +77,12 @@ type manners struct {
 	First      int32          // begins every prompt; −1: the tokenizer decides
 }
 
+// maxGeneration bounds the bytes of a generation_config.json.
+const maxGeneration = 1 << 20
+
 func mannersOf(s *train.Saved) (manners, error) {
 	m := manners{Tokens: hf.Tokens{BOS: -1, Pad: -1}, First: -1}
-	b, err := os.ReadFile(s.Checkpoint.Path(generationFile))
+	b, err := vfs.ReadFile(s.Checkpoint.FS(), s.Checkpoint.Path(generationFile), maxGeneration)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ownManners(s.Tokenizer), nil
 	}
@@ -137,12 +141,7 @@ func openStored(ctx context.Context, a *app, name string) (s *stored, err error)
 	}
 	switch {
 	case isPackedFile(dir):
-		b, err := os.ReadFile(dir)
-		if err != nil {
-			return nil, badInput{err}
-		}
-		m, err := pair.Parse(b)
-		return storedPacked(dir, m, err)
+		return openPackedFile(dir)
 	case train.IsRun(dir):
 		s, err = openStoredRun(a, dir)
 	case hf.IsFolder(dir):

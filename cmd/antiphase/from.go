@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -146,7 +145,7 @@ func hashWeights(dir string) (string, error) {
 	}
 	h := sha256.New()
 	for _, path := range found {
-		f, ferr := os.Open(path)
+		f, ferr := vfs.OS{}.Open(path)
 		if ferr != nil {
 			return "", ferr
 		}

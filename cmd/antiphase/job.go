@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"antiphase/dist"
+	"antiphase/internal/vfs"
 )
 
 // jobFlags describe this process's place among others: what the launcher left open, or got wrong.
@@ -60,6 +61,9 @@ func (f *jobFlags) options() (dist.Options, error) {
 		PeerTimeout: f.peer, StallTimeout: f.stall}, err
 }
 
+// maxSecret bounds the bytes of a file with a secret.
+const maxSecret = 1 << 16
+
 // secret is the job's, from the environment or from a file that it names. There is no flag, because process lists show
 // flags.
 func secret() ([]byte, error) {
@@ -70,7 +74,7 @@ func secret() ([]byte, error) {
 	case path == "":
 		return []byte(value), nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS{}, path, maxSecret) // no pipe: every rank reads it
 	if err != nil {
 		return nil, usage(fmt.Errorf("ANTIPHASE_SECRET_FILE: %w", err))
 	}

@@ -43,10 +43,11 @@ func hashFolder(h hash.Hash, dir string) (string, error) {
 		return "", err
 	}
 	for _, f := range files {
-		if !f.Type().IsRegular() && f.Type()&os.ModeSymlink == 0 {
-			continue
+		path := filepath.Join(dir, f.Name())
+		if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+			continue // also what a link leads to: a device has no end
 		}
-		in, err := os.Open(filepath.Join(dir, f.Name()))
+		in, err := os.Open(path)
 		if err != nil {
 			return "", err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/internal/safetensors"
+	"antiphase/internal/vfs"
 	"antiphase/model"
 	"antiphase/pair"
 )
@@ -76,6 +77,21 @@ func isPackedFile(path string) bool {
 	}
 	defer f.Close()
 	return pair.IsPacked(f)
+}
+
+// openPackedFile maps a packed model. Its values are read from the mapping until it is closed.
+func openPackedFile(path string) (*stored, error) {
+	b, unmap, err := vfs.OS{}.Map(path)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	m, err := pair.Parse(b)
+	s, err := storedPacked(path, m, err)
+	if err != nil {
+		return nil, errors.Join(err, unmap())
+	}
+	s.close = unmap
+	return s, nil
 }
 
 // embeddedPrefix begins the name of an embedded model.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"antiphase/eval"
+	"antiphase/internal/vfs"
 )
 
 // HarnessFile is written to each model's folder of an output, with lm-evaluation-harness's keys.
@@ -151,6 +152,9 @@ func WriteHarness(dir string, e *eval.Evaluation) error {
 	return removeLeft(dir, e, names)
 }
 
+// maxHarness bounds the bytes of a HarnessFile that may be one of ours.
+const maxHarness = 64 << 20
+
 // removeLeft removes files of models whose folder has changed. A model that another process has added meanwhile keeps
 // its file.
 func removeLeft(dir string, e *eval.Evaluation, names []string) error {
@@ -170,7 +174,7 @@ func removeLeft(dir string, e *eval.Evaluation, names []string) error {
 				Device string `json:"device"`
 			} `json:"config"`
 		}
-		b, err := os.ReadFile(path)
+		b, err := vfs.ReadFile(vfs.OS{}, path, maxHarness)
 		if err != nil || json.Unmarshal(b, &h) != nil || h.Config.Model != harnessModel {
 			continue // not one of ours
 		}

@@ -75,12 +75,12 @@ var table = []row{
 	{pkg: "server",
 		ours:    "grammar infer internal/near internal/surrogate lab layer metrics model tokenizer tokenizer/chat",
 		foreign: "github.com/prometheus/client_golang"},
-	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
+	{pkg: "bench", ours: "infer train recipe model layer optim device tensor internal/vfs"},
 	{pkg: "eval", ours: "infer model layer data tokenizer internal/escape internal/vfs"},
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor internal/vfs"},
 	{pkg: "eval/harness", ours: "eval eval/task data tokenizer/chat internal/near internal/vfs",
 		foreign: "github.com/goccy/go-yaml github.com/dlclark/regexp2/v2 golang.org/x/text"},
-	{pkg: "eval/report", ours: "eval eval/task layer metrics"},
+	{pkg: "eval/report", ours: "eval eval/task layer metrics internal/vfs"},
 	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device tensor eval eval/task " +
 		"eval/report internal/escape internal/flock internal/vfs"},
 
