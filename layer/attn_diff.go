@@ -41,8 +41,11 @@ func newDiff(ps *ParamSet, c *AttnConfig) *diff {
 	return l
 }
 
-// setLambda evaluates λ on the device into memory that outlives the pass.
+// setLambda evaluates λ on the device into memory that outlives the pass, unless it is there already.
 func (l *diff) setLambda(p *Pass) {
+	if p.Known {
+		return
+	}
 	if !l.lam.Ok() {
 		l.lam = device.Empty(p.Dev, p.Dev.Types().Stat, 1, 1)
 	}

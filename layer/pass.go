@@ -24,6 +24,8 @@ type Pass struct {
 	Start tensor.Tensor // I32 [1,N]: first row of each row's document, or absent
 	Slot  tensor.Tensor // I32 [1,N]: cache slot of each row; its presence makes this a cached pass
 
+	Known bool // what depends on weights alone is as the last pass computed it: the weights have not changed since
+
 	Fresh bool // backward overwrites the gradients of products' weights instead of adding, see ParamSet.ZeroSums
 
 	Chunks    []Chunk       // of a cached pass: rows that attend together, in order; other rows attend one by one

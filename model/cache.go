@@ -23,15 +23,18 @@ type Cache struct {
 	ahead  ahead
 	chunks chunks
 	ends   ends // of the last step
+	known  int  // model version of the last step
 
 	lead *lead // of the model
 	id   int32 // number of this cache in the leader's messages
 }
 
-// NewCache allocates pages × pageSize positions, shared by at most slots sequences of at most pagesOfSlot pages.
+// NewCache allocates pages × pageSize positions, shared by at most slots sequences of at most pagesOfSlot pages. From
+// its first step on the weights must stay as they are: its keys and values are theirs, and so is λ, which later steps
+// do not evaluate again.
 func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
 	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, model: m,
-		dev: m.dev, lead: m.lead, steady: make([]steady, min(slots, maxSteady)+1)}
+		dev: m.dev, lead: m.lead, steady: make([]steady, min(slots, maxSteady)+1), known: -1}
 	if l := m.lead; l != nil {
 		c.id = l.caches
 		l.caches++

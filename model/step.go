@@ -102,9 +102,11 @@ func wantsAll(r *Rows) bool {
 
 // forward runs the n rows in f to the last norm's output.
 func (c *Cache) forward(f *Feed, n int, chunks []layer.Chunk) tensor.Tensor {
-	p := c.model.start(layer.Pass{Dev: c.dev, B: n, T: 1, Slot: f.view(feedSlot, n), Pos: f.view(feedPos, n),
-		Chunks: chunks, ChunkList: c.chunks.table})
-	return c.model.forward(p, f.view(feedIDs, n), c)
+	m := c.model
+	p := m.start(layer.Pass{Dev: c.dev, B: n, T: 1, Slot: f.view(feedSlot, n), Pos: f.view(feedPos, n),
+		Known: c.known == m.version, Chunks: chunks, ChunkList: c.chunks.table})
+	c.known = m.version
+	return m.forward(p, f.view(feedIDs, n), c)
 }
 
 // end pushes the outputs of the wanted rows h.
