@@ -3,6 +3,9 @@ package experiment
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -113,6 +116,23 @@ func TestTwoProcesses(t *testing.T) {
 				h.Model.Device != "cpu here" {
 				t.Errorf("%s: %+v", store, h)
 			}
+		}
+	}
+}
+
+// What the first process refuses leaves nothing, whoever comes first: the others make no folder before it has begun.
+func TestRefusedProcessesMakeNothing(t *testing.T) {
+	s := nanoSpec(8)
+	s.Data = []string{filepath.Join(t.TempDir(), "none.txt")}
+	lost := errors.New("the first one gave up")
+	for rank, want := range []error{fs.ErrNotExist, lost} {
+		opt := options(filepath.Join(t.TempDir(), "new", "folder"), oneThread(t))
+		opt.Rank, opt.Ranks, opt.Wait = rank, 2, func() error { return lost }
+		if _, err := Work(t.Context(), s, opt); !errors.Is(err, want) {
+			t.Errorf("process %d: %v, want %v", rank, err, want)
+		}
+		if _, err := os.Stat(filepath.Dir(opt.Dir)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("process %d makes a folder (%v)", rank, err)
 		}
 	}
 }

@@ -95,9 +95,9 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 		if err := spec.Fed(ctx, opt.Dir); err != nil {
 			return nil, interrupted(ctx, err)
 		}
-	}
-	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("--dir: %w", err)
+		if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+			return nil, fmt.Errorf("--dir: %w", err)
+		}
 	}
 	l.watch.start(len(opt.Devices))
 	if l.leads() {

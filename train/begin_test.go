@@ -13,7 +13,8 @@ import (
 	"antiphase/recipe"
 )
 
-// Input that a new run cannot use is refused before anything is made; a run that has a checkpoint does not need it.
+// Input that a new run cannot use is refused before anything is made, by any rank; a run that has a checkpoint does not
+// need it.
 func TestNothingIsMadeOfBadInput(t *testing.T) {
 	in := t.TempDir()
 	at := func(name string) string { return filepath.Join(in, name) }
@@ -41,6 +42,9 @@ func TestNothingIsMadeOfBadInput(t *testing.T) {
 		r.Data.Sources, r.Tokenizer.Path = []recipe.Source{{Path: at(x.source)}}, x.tokenizer
 		if _, err := Run(context.Background(), r, opt); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v", x, err)
+		}
+		if _, err := runRanks(t, r, dir, 2, false, nil); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v, two ranks: %v", x, err)
 		}
 		if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("%+v: a folder is made (%v)", x, err)

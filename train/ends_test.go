@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,8 +97,9 @@ func TestFollowersWait(t *testing.T) {
 	if err := waitPrepared(ctx, alone{end: end}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	elsewhere := t.TempDir()
-	_, err := runRanks(t, nano(t, "diff", "train.batch=4", "train.steps=2"), t.TempDir(), 2, false,
+	elsewhere := filepath.Join(t.TempDir(), "none")
+	r := nano(t, "diff", "train.batch=4", "train.steps=2", "tokenizer.path=", "tokenizer.vocab=257")
+	_, err := runRanks(t, r, t.TempDir(), 2, false,
 		func(rank int, opt *Options, _ *recipe.Recipe) {
 			if rank == 1 {
 				opt.Dir = elsewhere
@@ -105,6 +107,9 @@ func TestFollowersWait(t *testing.T) {
 		})
 	if err == nil || !strings.Contains(err.Error(), "all ranks must see one run folder, "+elsewhere) {
 		t.Errorf("another folder: %v", err)
+	}
+	if _, err := os.Stat(elsewhere); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the other folder is made (%v)", err)
 	}
 	own := member{disttest.NewWorld(1, disttest.Options{}).Comm(0), newFacts(1)}
 	if err := waitPrepared(t.Context(), own); err != nil {

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -130,19 +131,18 @@ func prepared(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*to
 	if c == nil && built != "" {
 		return takeSet(built, r, opt)
 	}
+	set, err := data.OpenSetFS(opt.fs, opt.Data, true) // first: in another folder a tokenizer would be trained
+	if err != nil {
+		return nil, nil, fmt.Errorf("train: all ranks must see one run folder, %s: %w", opt.Dir, err)
+	}
 	var tok *tokenizer.Tokenizer
-	var err error
 	if c != nil {
 		tok, err = loadTokenizer(opt.fs, c.Path("tokenizer.json"))
 	} else {
 		tok, err = prepareTokenizer(ctx, r, opt)
 	}
 	if err != nil {
-		return nil, nil, err
-	}
-	set, err := data.OpenSetFS(opt.fs, opt.Data, true)
-	if err != nil {
-		return nil, nil, fmt.Errorf("train: all ranks must see one run folder, %s: %w", opt.Dir, err)
+		return nil, nil, errors.Join(err, set.Close())
 	}
 	return tok, set, nil
 }

@@ -117,17 +117,15 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 		opt.Say = func(string, ...any) {}
 	}
 	opt.fs = vfs.Or(opt.fs)
-	if !opt.follows() {
+	if opt.follows() { // rank 0 makes the folder, unless it refuses to begin
+		opt.Say, opt.Progress, opt.Report = func(string, ...any) {}, nil, nil
+	} else {
 		if err := mayBegin(r, &opt); err != nil {
 			return Result{}, err
 		}
-	}
-	if err := vfs.MkdirAll(opt.fs, opt.Dir); err != nil {
-		return Result{}, fmt.Errorf("train: %w", err)
-	}
-	if opt.follows() {
-		opt.Say, opt.Progress, opt.Report = func(string, ...any) {}, nil, nil
-	} else {
+		if err := vfs.MkdirAll(opt.fs, opt.Dir); err != nil {
+			return Result{}, fmt.Errorf("train: %w", err)
+		}
 		if err := foreign(r, &opt); err != nil {
 			return Result{}, err
 		}
