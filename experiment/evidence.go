@@ -76,7 +76,7 @@ func wholeRuns(rows []Row) error {
 }
 
 // oneExperiment rejects rows of one name that cannot be compared: other steps at the same size, another way to select
-// the learning rate, other settings, or other questions, as from other data.
+// the learning rate, other settings, another precision, or other questions, as from other data.
 func oneExperiment(rows []Row) error {
 	first := map[string]*Row{}
 	asked := map[[2]string]map[string]*Row{} // size and measure → question
@@ -107,6 +107,9 @@ func oneExperiment(rows []Row) error {
 		}
 	}
 	if err := sameSettings(rows); err != nil {
+		return err
+	}
+	if _, err := samePrecision(rows); err != nil {
 		return err
 	}
 	return sameQuestions(rows, asked)

@@ -58,7 +58,7 @@ func (s *Spec) Finished(opt Options) (out []Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	have, err := s.elsewhere(opt.Have, runs, "", l.done)
+	have, err := s.elsewhere(opt.Have, runs, "", l.done) // mayBegin has checked them
 	for i := range runs {
 		if r := &runs[i]; l.done(r) || have[r.Name()] != nil {
 			out = append(out, *r)

@@ -85,7 +85,7 @@ func TestTwoProcesses(t *testing.T) {
 	s.Every, s.Variants, s.LRs, s.Seeds, s.TuneSeeds = 1, []Variant{"wide diff model.ffn=192"}, s.LRs[:1],
 		s.Seeds[:1], 0
 	single, out := options(t.TempDir(), oneThread(t)), said{}
-	single.Say = out.say
+	single.Say, single.Precision = out.say, "fp32"
 	alone, err := Work(context.Background(), s, single)
 	if err != nil || out.with("warning: unequal parameters: nano wide has") != 1 || out.with("warning: ") != 1 {
 		t.Fatalf("%v; said: %q", err, out.lines)

@@ -36,7 +36,7 @@ func (l *lab) record(r *Run) *record {
 		of: origin{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR,
 			Seed: r.Seed, Tuned: tuned, Parameters: r.parameters(), Steps: r.Recipe.Train.Steps,
 			Tokens: r.tokens(), Data: l.hash, Settings: r.settings(l.spec),
-			Machine: l.Machine, Commit: l.Commit, Command: l.Command}}
+			Precision: l.Precision, Machine: l.Machine, Commit: l.Commit, Command: l.Command}}
 }
 
 // row begins a row.

@@ -46,9 +46,10 @@ type origin struct {
 	Data       string  `json:"data,omitempty"`     // hash of the token set; rows of older versions have none
 	Settings   string  `json:"settings,omitempty"` // see Run.settings; rows of older versions have none
 
-	Machine string `json:"machine,omitempty"`
-	Commit  string `json:"commit,omitempty"`
-	Command string `json:"command,omitempty"`
+	Precision string `json:"precision,omitempty"` // see origin.precision
+	Machine   string `json:"machine,omitempty"`
+	Commit    string `json:"commit,omitempty"`
+	Command   string `json:"command,omitempty"`
 }
 
 // TaskInfo describes the question.
@@ -103,8 +104,8 @@ func (r *Row) check() error {
 
 // escape makes control characters visible in all words that tables and documents print.
 func (r *Row) escape() {
-	list := []*string{&r.Experiment, &r.Run, &r.Size, &r.Arch, &r.Tuned, &r.Data, &r.Settings, &r.Machine, &r.Commit,
-		&r.Command, &r.Measure, &r.Metric, &r.Label, &r.Note}
+	list := []*string{&r.Experiment, &r.Run, &r.Size, &r.Arch, &r.Tuned, &r.Data, &r.Settings, &r.Precision,
+		&r.Machine, &r.Commit, &r.Command, &r.Measure, &r.Metric, &r.Label, &r.Note}
 	if t := r.Task; t != nil {
 		list = append(list, &t.Name, &t.Kind, &t.Question)
 	}

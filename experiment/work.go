@@ -173,8 +173,11 @@ func (l *lab) mayBegin() error {
 	if _, err := readSpent(l.Dir); err != nil {
 		return err
 	}
-	_, err = l.spec.elsewhere(l.Have, runs, "", l.done)
-	return err
+	have, err := l.spec.elsewhere(l.Have, runs, "", l.done)
+	if err != nil {
+		return err
+	}
+	return onePrecision(l, have)
 }
 
 // begin checks the folder again, now under its lock, then makes the token set.
@@ -221,6 +224,18 @@ func (l *lab) begin(ctx context.Context) error {
 	return l.rehearse(ctx, runs)
 }
 
+// chosen is the grid at the learning rates that rows select.
+func chosen(s *Spec, rows []Row, tuning bool) ([]Run, error) {
+	best := Choose(rows)
+	return s.Grid(func(size, arch string) (float64, bool) {
+		lr, ok := best[[2]string{size, arch}]
+		if !ok && tuning && s.tuning() {
+			return s.LRs[0], true // the choice does not change the number of runs
+		}
+		return lr, ok
+	})
+}
+
 // phases runs the runs that select the learning rates, then the rest at the selected rates.
 func (l *lab) phases(ctx context.Context) error {
 	for _, tuning := range []bool{true, false} {
@@ -228,14 +243,7 @@ func (l *lab) phases(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		best := Choose(rows)
-		runs, err := l.spec.Grid(func(size, arch string) (float64, bool) {
-			lr, ok := best[[2]string{size, arch}]
-			if !ok && tuning && l.spec.tuning() {
-				return l.spec.LRs[0], true // the choice does not change the number of runs
-			}
-			return lr, ok
-		})
+		runs, err := chosen(l.spec, rows, tuning)
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,8 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 	if err != nil {
 		return err
 	}
-	finished, err := f.spec.Finished(experiment.Options{Dir: f.dir, Have: f.have})
+	_, precision := computes(d)
+	finished, err := f.spec.Finished(experiment.Options{Dir: f.dir, Have: f.have, Precision: precision})
 	if err == nil {
 		err = f.spec.Fed(ctx, f.dir)
 	}
