@@ -18,7 +18,7 @@ type DecodeOptions struct {
 	Batch   []int
 	Prompt  int  // tokens in the prompt
 	Prompts int  // prompts computed together for the first row; 0 is 1
-	Chunk   int  // prompt tokens per step; 0 is 8192
+	Chunk   int  // prompt tokens per step; 0 is what the engine takes on the device
 	Ops     bool // report the time of each op
 }
 
@@ -28,7 +28,7 @@ type DecodeOptions struct {
 func (c *Config) Decode(ctx context.Context, o DecodeOptions, emit func(Row)) error {
 	c.defaults()
 	if o.Chunk == 0 {
-		o.Chunk = 8192
+		o.Chunk = model.PromptRows(c.Device)
 	}
 	o.Prompts = max(o.Prompts, 1)
 	largest := o.Prompts

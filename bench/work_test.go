@@ -177,12 +177,15 @@ func TestFailingDevices(t *testing.T) {
 	}
 }
 
-// A chunk of a prompt is a step of its own, and one prompt is computed unless more are asked for.
+// A chunk of a prompt is a step of its own, by default of as many rows as the CPU's engine takes. One prompt is
+// computed unless more are asked for.
 func TestChunksOfPrompts(t *testing.T) {
-	for chunk, steps := range map[int]float64{0: 1, 3: 4, 6: 2, 12: 1} {
+	for given, steps := range map[[2]int]float64{{12, 0}: 1, {12, 3}: 4, {12, 6}: 2, {12, 12}: 1, {513, 0}: 2,
+		{513, 513}: 1} {
+		prompt, chunk := given[0], given[1]
 		c := quick(t)
 		c.Warmup, c.Reps = 1, 1
-		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: "transformer", Layers: 1}, Prompt: 12,
+		o := DecodeOptions{Geometry: Geometry{Size: "nano", Arch: "transformer", Layers: 1}, Prompt: prompt,
 			Chunk: chunk, Ops: true}
 		var rows []Row
 		if err := c.Decode(context.Background(), o, func(r Row) { rows = append(rows, r) }); err != nil ||
@@ -196,7 +199,8 @@ func TestChunksOfPrompts(t *testing.T) {
 			}
 		}
 		if calls != steps || rows[0].Shape["batch"] != 1 {
-			t.Errorf("chunks of %d: %g steps of %v prompts, want %g", chunk, calls, rows[0].Shape["batch"], steps)
+			t.Errorf("%d tokens in chunks of %d: %g steps of %v prompts, want %g", prompt, chunk, calls,
+				rows[0].Shape["batch"], steps)
 		}
 	}
 }

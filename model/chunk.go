@@ -85,10 +85,13 @@ func (k *chunks) free(d device.Device) {
 	}
 }
 
-// PromptRows is the number of prompt rows a step should take on the model's device: enough for large products and for
-// blocks of attention that fill a GPU several times, few enough that decoding sequences do not wait long.
-func (n *network) PromptRows() int {
-	if _, ok := n.dev.(device.Chunker); ok {
+// PromptRows is that of the model's device.
+func (n *network) PromptRows() int { return PromptRows(n.dev) }
+
+// PromptRows is the number of prompt rows a step should take on a device: enough for large products and for blocks of
+// attention that fill a GPU several times, few enough that decoding sequences do not wait long.
+func PromptRows(d device.Device) int {
+	if _, ok := d.(device.Chunker); ok {
 		return 8192
 	}
 	return 512

@@ -207,10 +207,12 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || min(o.Prompt, o.Prompts, o.Chunk) < 1 {
-				return usage(fmt.Errorf(
-					"--batch, --context, --prompts and --chunk: are %v, %d, %d and %d, must be positive",
-					o.Batch, o.Prompt, o.Prompts, o.Chunk))
+			if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || min(o.Prompt, o.Prompts) < 1 {
+				return usage(fmt.Errorf("--batch, --context and --prompts: are %v, %d and %d, must be positive",
+					o.Batch, o.Prompt, o.Prompts))
+			}
+			if o.Chunk < 0 {
+				return usage(fmt.Errorf("--chunk: is %d, must not be negative", o.Chunk))
 			}
 			if most := 1 << 24; o.Prompt > most {
 				return usage(fmt.Errorf("--context: is %d, must be at most %d", o.Prompt, most))
@@ -230,7 +232,8 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 	c.Flags().IntSliceVar(&o.Batch, "batch", []int{1, 8}, "sequences per batch")
 	c.Flags().IntVar(&o.Prompt, "context", 1024, "tokens already in each sequence's cache")
 	c.Flags().IntVar(&o.Prompts, "prompts", 1, "prompts computed together when measuring prompt tokens per second")
-	c.Flags().IntVar(&o.Chunk, "chunk", 8192, "maximum prompt tokens per step")
+	c.Flags().IntVar(&o.Chunk, "chunk", 0,
+		"maximum prompt tokens per step; 0 is the device's preference: 8192 on a GPU, 512 on a CPU")
 	c.Flags().BoolVar(&o.Ops, "ops", false, "also run steps op by op and list the time of each op")
 	return c
 }

@@ -17,7 +17,7 @@ var standing = map[string]string{
 	"bench attention --head": "128",
 	"bench attention --seq":  "[2048,8192]", "bench attention --tokens": "32768", "bench decode --arch": "[all]",
 	"bench decode --batch": "[1,8]",
-	"bench decode --chunk": "8192", "bench decode --context": "1024", "bench decode --prompts": "1",
+	"bench decode --chunk": "0", "bench decode --context": "1024", "bench decode --prompts": "1",
 	"bench decode --size": "[small]",
 	"bench gemm --arch":   "[transformer]", "bench gemm --rows": "[1,8,64]", "bench gemm --size": "[small]",
 	"bench serve --batch":    "[1,32]",

@@ -85,7 +85,7 @@ var ofBench = map[string]assertion{
 	"bench decode --vocab":     shaped("decode", "vocab", 512, decodeBase, "--vocab", "512"),
 	"bench decode --ops":       func(f *flagRig) { f.listsOps("decode", decodeBase) },
 	"bench decode --chunk": func(f *flagRig) {
-		f.has(f.fails("bench", "decode", "--size", "nano", "--chunk", "0"), `--chunk`)
+		f.has(f.fails("bench", "decode", "--size", "nano", "--chunk", "-1"), `--chunk`)
 		f.measured("decode", append(decodeBase, "--chunk", "4")...)
 	},
 	"bench gemm --shape":      func(f *flagRig) { f.has(f.measured("gemm", "--shape", "8x9x10")[0].Name, "8×9×10") },
