@@ -30,7 +30,7 @@ func (b *broken) Add(dst, src tensor.Tensor) {
 	b.Device.Add(dst, src)
 }
 
-// SwiGLU leaves its last row as it was, or writes one element after it.
+// SwiGLU leaves its last row as it was, or writes one element after it, or adds 0 times its last row to its first.
 func (b *broken) SwiGLU(y, gu tensor.Tensor) {
 	b.Device.SwiGLU(y, gu)
 	last := y.RowRange(y.Rows-1, y.Rows)
@@ -42,6 +42,10 @@ func (b *broken) SwiGLU(y, gu tensor.Tensor) {
 	case "spills":
 		last.Cols++
 		tensor.Host[float64](last)[last.Cols-1] = 0
+	case "leaks":
+		if y.Rows > 1 && y.Cols > 0 {
+			tensor.Host[float64](y)[0] += 0 * tensor.Host[float64](last)[0]
+		}
 	}
 }
 
@@ -109,6 +113,7 @@ func TestBrokenDevicesFail(t *testing.T) {
 		{"overwrites", "/^add$", "dst F64"},
 		{"forgets", "/^swiglu$", "y F64"},
 		{"spills", "/^swiglu$", "of its buffer changed"},
+		{"leaks", "/^swiglu$", "beside units of NaN"},
 		{"mixes", "/^matmul$", "pieces: c differs in its bits"},
 		{"errs", "/^matmul$", "off by 1e-09"},
 		{"soils", "/^matmul$", "of its buffer changed"},

@@ -46,6 +46,7 @@ func (c *Case) conform(t *testing.T, d, oracle device.Device) {
 	c.sameBits(t, c.place(d, v, false).call(t).bits(), first, "a second run")
 	if c.units > 1 {
 		c.pieces(t, d, v, first)
+		apart(t, c, d, v, first)
 	}
 	c.wrongShapes(t, d, v)
 }

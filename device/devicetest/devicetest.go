@@ -3,8 +3,8 @@
 // A file per op lists its cases: tensors with a role each, and the call. The driver does the rest, the same for every
 // case: fresh random inputs rounded to the device's dtypes, outputs poisoned with NaN or filled with values to
 // accumulate onto, dense and strided views between guard zones, comparison with ref, the same bits on repetition, the
-// same bits in pieces, and a panic that shows the shapes if one is wrong. A new op is a new file and a line in the
-// registry below.
+// same bits in pieces, also beside pieces of NaN, and a panic that shows the shapes if one is wrong. A new op is a new
+// file and a line in the registry below.
 package devicetest
 
 import (
