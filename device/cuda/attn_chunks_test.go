@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,6 +18,7 @@ type chunked struct {
 	call                    attnCall
 	cache                   device.Cache
 	slots, positions, where tensor.Tensor // where has a row per chunk: first row, row after the last, past, slot
+	last                    []int32       // of each slot
 	in                      []bool        // rows that are in a chunk
 	longest                 int
 }
@@ -72,6 +74,7 @@ func (x *chunked) place(n int, chunks [][3]int) {
 			slot[at+r], pos[at+r], x.in[at+r] = int32(i), int32(c[2]+r), true
 		}
 		at += c[1]
+		x.last = append(x.last, int32(c[1]+c[2]-1))
 	}
 	x.slots, x.positions, x.where = ints(x.d, n), ints(x.d, n), ints2(x.d, len(chunks), 4)
 	device.WriteI32(x.d, x.slots, slot)
@@ -88,8 +91,8 @@ func (x *chunked) free() {
 	}
 }
 
-// chunksAgree wants the rows of chunks within bf16's error of the same rows one by one, and the rows between chunks
-// untouched.
+// chunksAgree wants the rows of chunks within bf16's error of the same rows one by one, the rows between chunks
+// untouched, and all of it also where what lies beyond the ends of sequences is NaN, with the same bits.
 func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int) {
 	t.Helper()
 	x := newChunked(d, s, page, chunks)
@@ -98,13 +101,13 @@ func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int
 }
 
 // tilesAgree is chunksAgree for tiles whose pages are almost neighbours: all but the first, the last or one between,
-// the halves, or one page over and over. Another slot has all in order. The second chunk ends a page before its last
-// tile does, and that page, which is nobody's, holds NaN.
+// the halves, or one page over and over. Another slot has all in order, and ends in the last page of its last tile; the
+// second chunk ends a page before that.
 func tilesAgree(t *testing.T, d *Device, s attnShape, page int) {
 	t.Helper()
 	keys := hopperShapes[s].tile.keys
 	per, slot := keys/page, 8*keys/page // pages of a tile, of a slot
-	x := newChunked(d, s, page, [][3]int{{0, 3, 8*keys - 3}, {1, 9, 8*keys - page - 3 - 9}})
+	x := newChunked(d, s, page, [][3]int{{0, 3, 8*keys - 5 - 3}, {1, 9, 8*keys - page - 3 - 9}})
 	defer x.free()
 	table := make([]int32, 2*slot)
 	for i := range table {
@@ -122,9 +125,6 @@ func tilesAgree(t *testing.T, d *Device, s attnShape, page int) {
 		table[slot+i] = table[slot]
 	}
 	device.WriteI32(d, x.cache.Table, table)
-	for _, c := range []tensor.Tensor{x.cache.K, x.cache.V} {
-		fill(d, c.RowRange((2*slot-1)*page, 2*slot*page), 8, math.NaN(), 0)
-	}
 	x.agree(t, s)
 }
 
@@ -155,18 +155,35 @@ func chunksRefused(t *testing.T, d *Device) {
 
 func (x *chunked) agree(t *testing.T, s attnShape) {
 	t.Helper()
-	d, page := x.d, x.cache.PageSize
+	d := x.d
 	defer wgmma(d, true)()
+	clean := x.together(t, s)
+	spoil(d, &x.cache, x.last)
 	d.attendCached(&x.call, &x.cache, x.slots, x.positions)
 	want := floats(d, x.call.out)
-	d.Zero(x.call.out)
-	if !d.attendChunks(&x.call, &x.cache, x.where, x.longest) {
-		t.Fatalf("%+v over pages of %d has no kernel", s, page)
+	if !bytes.Equal(x.together(t, s), clean) {
+		t.Errorf("%+v over pages of %d: other bits with NaN beyond the ends", s, x.cache.PageSize)
 	}
-	if err := d.Sync(); err != nil {
+	x.near(t, s, floats(d, x.call.out), want)
+}
+
+// together attends from all chunks.
+func (x *chunked) together(t *testing.T, s attnShape) []byte {
+	t.Helper()
+	x.d.Zero(x.call.out)
+	if !x.d.attendChunks(&x.call, &x.cache, x.where, x.longest) {
+		t.Fatalf("%+v over pages of %d has no kernel", s, x.cache.PageSize)
+	}
+	if err := x.d.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	got, cols := floats(d, x.call.out), x.call.out.Cols
+	return read(x.d, x.call.out)
+}
+
+// near wants rows that are in a chunk within bf16's error of others, and the rest zeros.
+func (x *chunked) near(t *testing.T, s attnShape, got, want []float32) {
+	t.Helper()
+	cols := x.call.out.Cols
 	for r, in := range x.in {
 		diff, norm := 0.0, 0.0
 		for c := range cols {
@@ -177,7 +194,7 @@ func (x *chunked) agree(t *testing.T, s attnShape) {
 			diff, norm = diff+(g-w)*(g-w), norm+w*w
 		}
 		if !(diff <= 1e-4*norm) {
-			t.Fatalf("%+v over pages of %d: row %d (chunk row %v) is off by %g of %g", s, page, r, in,
+			t.Fatalf("%+v over pages of %d: row %d (chunk row %v) is off by %g of %g", s, x.cache.PageSize, r, in,
 				math.Sqrt(diff), math.Sqrt(norm))
 		}
 	}

@@ -90,11 +90,13 @@ func (t hopperForward) rows(s attnShape) int { return 64 * t.groups * t.per / s.
 
 func (t hopperForward) threads() int { return 128 * (1 + t.groups) }
 
-// shared is the shared memory of a block: Q, two slots of K and of V, nine barriers, and one more with the tickets of
-// blocks that stay.
+// shared is the shared memory of a block: Q, two slots of K and of V, nine barriers, and one more with pages, or with
+// the tickets of blocks that stay.
 func (t hopperForward) shared(s attnShape, paged bool) int {
 	bytes := s.maps*t.rows(s)*s.d*2 + 2*t.keys*(s.keys*s.d+s.dv)*2 + 9*8
-	if t.loop && !paged {
+	if paged {
+		bytes += 8
+	} else if t.loop {
 		bytes += 8 + ticketBytes
 	}
 	return bytes

@@ -24,6 +24,8 @@ func TestEmulatedHopper(t *testing.T) {
 	}
 	// Five tiles of keys and of queries: each slot of a ring is used three times.
 	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 266)
+	d.wgmma = true
+	sequencesApart(t, d, attnShape{2, 2, 64, 128}, 70)
 }
 
 // TestEmulatedHopperOrder runs blocks that take several tickets, of items that are started one by one and together, on
@@ -109,7 +111,7 @@ func TestEmulatedHopperChunks(t *testing.T) {
 		shapes = hopperOrder()
 	}
 	for _, s := range shapes {
-		chunksAgree(t, d, s, 16, [][3]int{{0, 70, 130}, {2, 33, 270}, {1, 40, 95}})
+		chunksAgree(t, d, s, 16, [][3]int{{0, 70, 130}, {2, 9, 170}, {1, 40, 56}})
 	}
 	tilesAgree(t, d, attnShape{1, 1, 64, 64}, 16)
 	chunksRefused(t, d)

@@ -160,7 +160,7 @@ func (x *bytesCase) want(c *attnCall, slots, last []int32) []float64 {
 }
 
 // attended wants attention over the cache as float64 has it, with share heads of a group, and its bits also where a
-// block takes several splits.
+// block takes several splits and where what lies beyond the last position of a slot is NaN.
 func (x *bytesCase) attended(share int) {
 	x.t.Helper()
 	d, s, slots, last := x.d, x.s, []int32{1, 0, 1}, []int32{int32(x.context) - 1, int32(x.context) / 2, 0}
@@ -175,6 +175,11 @@ func (x *bytesCase) attended(share int) {
 	d.info.SMs = sms
 	if !bytes.Equal(read(d, call.out), all) {
 		x.t.Errorf("bytes %+v: other bits where a block takes several splits", s)
+	}
+	spoil(d, x.c, []int32{last[1], last[0]})
+	d.attendCached(&call, x.c, slot, pos)
+	if !bytes.Equal(read(d, call.out), all) {
+		x.t.Errorf("bytes %+v: other bits with NaN beyond the last position", s)
 	}
 	if err := d.Sync(); err != nil {
 		x.t.Fatal(err)

@@ -15,7 +15,8 @@
 // PAGED: queries are chunks of prompts, keys and values lie in the pages of a cache. A chunk {first row, end, past,
 // slot} holds positions past, past + 1, … of a slot; a block is (query tile, head, chunk), and the producer's warp
 // loads a tile whole where its pages are neighbours in the cache, and else page by page, one box of `page` rows for
-// each panel.
+// each panel. In the tile in which the sequence ends, the rows after its end, which may hold anything, become zeros
+// (clearEnd): their weights are 0, but 0 times infinity or NaN is NaN.
 //
 // A consumer walks over items (tile, map). While the tensor cores form S of item n and then add P(n−1)·V, its threads
 // take the exponentials of item n: the softmax of one item runs beside the P·V of the item before, be that the other
@@ -36,10 +37,11 @@ typedef TileOf<BN, D> TileK;
 typedef TileOf<BN, DV> TileV;
 
 // Shared memory: Q of each map, the rings of K (KEYS tiles a slot) and V, the barriers; with LOOP that of a free Q and
-// the ring of tickets.
+// the ring of tickets, with PAGED that of clearEnd.
 constexpr int AT_K = MAPS * TileQ::BYTES, AT_V = AT_K + STAGES * KEYS * TileK::BYTES,
               AT_BAR = AT_V + STAGES * TileV::BYTES;
-constexpr int BARRIERS = 1 + 4 * STAGES, AT_FREE = AT_BAR + BARRIERS * 8, AT_TICKETS = AT_FREE + LOOP * 8;
+constexpr int BARRIERS = 1 + 4 * STAGES, AT_FREE = AT_BAR + BARRIERS * 8, AT_END = AT_FREE,
+              AT_TICKETS = AT_FREE + (LOOP || PAGED) * 8;
 static_assert(AT_TICKETS + LOOP * TICKETS == SHARED, "attn_hopper.go counts shared memory differently");
 static_assert(!LOOP || (MAPS == PER && !PAGED), "the next tile of K may lie where O2 passes");
 static_assert(MAPS == PER || 64 * DV * 4 <= STAGES * KEYS * TileK::BYTES, "O2 passes through the ring of K");
@@ -80,8 +82,8 @@ __device__ __forceinline__ int wholeAt(const HopperForward& p, const Place& at, 
 }
 
 // A tile of keys or values starting at position `key`, columns starting at panel `first`: whole, at row `whole` of the
-// cache if keys are paged, or page by page by all lanes of the warp. Positions after the sequence's last page read that
-// page again, and are masked.
+// cache if keys are paged, or page by page by all lanes of the warp. Pages after the sequence's last are zeros: boxes
+// outside the tensor.
 template <typename Tile>
 __device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at, u32 dst, const TensorMap* map,
                                          const TensorMap* pageMap, int key, int whole, int first, u32 bar) {
@@ -92,17 +94,32 @@ __device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at
   constexpr int PANELS = Tile::W / Tile::PW;
   const int end = (at.past + at.rows - 1) / p.page;
   for (int i = threadIdx.x; i < BN / p.page * PANELS; i += 32) {
-    const int page = min(key / p.page + i / PANELS, end);
-    const int row = p.table[at.slot * p.ldtable + page] * p.page;
+    const int page = key / p.page + i / PANELS;
+    const int row = (page > end ? -1 : p.table[at.slot * p.ldtable + page]) * p.page;
     tmaLoad(dst + i % PANELS * Tile::PANEL + i / PANELS * p.page * (2 * Tile::PW), pageMap, 0, row, first + i % PANELS,
             0, bar);
   }
 }
 
-// Waits until the slot is free, for all lanes that load.
-template <typename R> __device__ __forceinline__ void openSlot(const R& ring, int n, int bytes) {
-  if (!PAGED || threadIdx.x == 0) ring.open(n, bytes);
+// Waits until the slot is free, for all lanes that load, and announces its bytes at a barrier.
+template <typename R> __device__ __forceinline__ void openSlot(const R& ring, int n, int bytes, u32 bar) {
+  if (!PAGED || threadIdx.x == 0) ring.open(n, bytes, bar);
   if (PAGED) __syncwarp();
+}
+
+// The first tile of values of a walk, in which the sequence ends before row `end`: the rest of that row's page becomes
+// zeros. The tile comes by a barrier of its own and is handed on when it is clean: consumers see no difference.
+__device__ __forceinline__ void clearEnd(const HopperForward& p, const RingV& v, u32 bar, int end) {
+  const u32 from = v.tile(0) + end * (TileV::PW * 2), none[4] = {0, 0, 0, 0};
+  const int bytes = (p.page - end % p.page) * (TileV::PW * 2); // of a panel: swizzles stay within rows
+  barWaitWarp(bar, 0);
+#pragma unroll 1
+  for (int i = 16 * threadIdx.x; i < bytes; i += 16 * 32)
+#pragma unroll
+    for (int panel = 0; panel < DV / TileV::PW; panel++) stShared4(from + panel * TileV::PANEL + i, none);
+  proxyFence();
+  __syncwarp();
+  if (threadIdx.x == 0) barArrive(v.fullBar(0));
 }
 
 // The producer: one thread, or a warp if keys are paged. n0 is the number of tiles that have gone through the rings.
@@ -116,21 +133,24 @@ __device__ __forceinline__ void produce(const HopperForward& p, const Place& at,
       tmaLoad(base + i * TileQ::BYTES, &p.q, 0, (PAGED ? (int)at.n0 : 0) + at.m0, (at.h * MAPS + i) * (D / TileQ::PW),
               at.b, barQ);
   }
+  const int end = at.past + at.rows - at.last * BN; // of the sequence, in the first tile
   int before = -1; // where the tile before lies
   for (int n = 0; n <= at.last - at.from + 1; n++) {  // K one tile ahead of V
     const int key = (at.last - n) * BN, whole = PAGED && n <= at.last - at.from ? wholeAt(p, at, key) : -1;
     const int at0 = n0 + n;
     if (n <= at.last - at.from) {
-      openSlot(k, at0, KEYS * TileK::BYTES);
+      openSlot(k, at0, KEYS * TileK::BYTES, k.fullBar(at0));
 #pragma unroll
       for (int i = 0; i < KEYS; i++)
         loadTile<TileK>(p, at, k.tile(at0) + i * TileK::BYTES, &p.k, &p.pagek, key, whole,
                         (grp * KEYS + i) * (D / TileK::PW), k.fullBar(at0));
     }
     if (n > 0) {
-      openSlot(v, at0 - 1, TileV::BYTES);
-      loadTile<TileV>(p, at, v.tile(at0 - 1), &p.v, &p.pagev, key + BN, before, grp * (DV / TileV::PW),
-                      v.fullBar(at0 - 1));
+      const bool ends = PAGED && n == 1 && end < BN && end % p.page != 0;
+      const u32 bar = ends ? base + AT_END : v.fullBar(at0 - 1);
+      openSlot(v, at0 - 1, TileV::BYTES, bar);
+      loadTile<TileV>(p, at, v.tile(at0 - 1), &p.v, &p.pagev, key + BN, before, grp * (DV / TileV::PW), bar);
+      if (ends) clearEnd(p, v, bar, end);
     }
     before = whole;
   }
@@ -338,6 +358,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (threadIdx.x == 0) {
     barInit(barQ, 1);
     k.init(4 * WGS), v.init(4 * WGS);
+    if (PAGED) barInit(base + AT_END, 1);
     if (LOOP) barInit(base + AT_FREE, 4 * WGS), ticketsAt(base + AT_TICKETS).init(4 * WGS);
     barInitDone();
   }

@@ -81,11 +81,12 @@ template <int STAGES, int SIZE> struct Ring {
   __device__ __forceinline__ u32 tile(int n) const { return tiles + n % STAGES * SIZE; }
   __device__ __forceinline__ u32 fullBar(int n) const { return full + n % STAGES * 8; }
   __device__ __forceinline__ u32 emptyBar(int n) const { return empty + n % STAGES * 8; }
-  // The producer's side: waits until the slot is free and announces its bytes.
-  __device__ __forceinline__ void open(int n, int bytes) const {
+  // The producer's side: waits until the slot is free and announces its bytes, at the slot's barrier or another.
+  __device__ __forceinline__ void open(int n, int bytes, u32 bar) const {
     barWait(emptyBar(n), (n / STAGES & 1) ^ 1);
-    barExpect(fullBar(n), bytes);
+    barExpect(bar, bytes);
   }
+  __device__ __forceinline__ void open(int n, int bytes) const { open(n, bytes, fullBar(n)); }
   // A consumer warp waits for the tile. It must not skip one: a wait for the next tile of the slot would pass at once.
   __device__ __forceinline__ void wait(int n) const { barWaitWarp(fullBar(n), n / STAGES & 1); }
   // A consumer warp is done with the tile.
