@@ -189,7 +189,8 @@ func TestVariantParts(t *testing.T) {
 	}
 }
 
-// Before its first run an experiment may change everything that its tokens do not depend on, and nothing else.
+// Before it has its tokens an experiment may change everything, then before its first run everything that they do not
+// depend on, and nothing else.
 func TestAdopt(t *testing.T) {
 	base := func() *Spec { return nanoSpec(20) }
 	for what, x := range map[string]struct {
@@ -216,6 +217,13 @@ func TestAdopt(t *testing.T) {
 		}
 		now := base()
 		x.change(now)
+		if err := admit(dir, now); err != nil {
+			t.Errorf("%s: refused before there is a token set: %v", what, err)
+		}
+		set := filepath.Join(setOf(dir), "manifest.json")
+		if err := errors.Join(os.Mkdir(setOf(dir), 0o755), os.WriteFile(set, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
 		if err := admit(dir, now); (err == nil) != x.taken || err != nil && !errors.Is(err, ErrOther) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -26,12 +26,15 @@ const (
 	rowsName   = "rows.jsonl"
 	csvName    = "rows.csv"
 	reportName = "report.html"
+
+	tokenizerName = "tokenizer.json"
 )
 
 // maxSpec is a bound on the bytes of a spec and of the record of times, which have a few thousand.
 const maxSpec = 16 << 20
 
-// admit reports whether dir may be the folder of the experiment: it is empty, or holds this one. It changes nothing.
+// admit reports whether dir may be the folder of the experiment: it is empty, or holds this one, or one that stopped
+// before it had a token set. It changes nothing.
 func admit(dir string, s *Spec) error {
 	path := filepath.Join(dir, specName)
 	b, err := vfs.ReadFile(vfs.OS{}, path, maxSpec)
@@ -46,6 +49,9 @@ func admit(dir string, s *Spec) error {
 		return &data.CorruptError{File: path, Fault: err.Error()}
 	}
 	if !vfs.Exists(vfs.OS{}, filepath.Join(dir, "runs")) {
+		if !data.IsSet(setOf(dir)) {
+			return nil
+		}
 		old.adopt(s)
 	}
 	if diff := s.continues(old); diff != "" {
@@ -76,6 +82,19 @@ func (s *Spec) adopt(now *Spec) {
 	if was.Sizes[0] != now.Sizes[0] || was.Archs[0] != now.Archs[0] { // their recipe makes the set
 		s.Sizes, s.Archs = was.Sizes, was.Archs
 	}
+}
+
+// renew replaces the spec in a folder that admit has accepted. A tokenizer that was trained for other text, or in
+// another way, and has no token set goes with the old one.
+func renew(dir string, s *Spec) error {
+	if old, err := ReadSpec(dir); err == nil && !data.IsSet(setOf(dir)) {
+		if old.adopt(s); s.continues(old) != "" {
+			if err := vfs.RemoveAll(vfs.OS{}, filepath.Join(dir, tokenizerName)); err != nil {
+				return err
+			}
+		}
+	}
+	return writeSpec(filepath.Join(dir, specName), s)
 }
 
 func parseSpec(b []byte) (*Spec, error) {
@@ -135,7 +154,7 @@ func empty(dir string) error {
 
 // Files are what an experiment writes to its folder besides its spec and the folder of its runs.
 func Files() []string {
-	return []string{rowsName, csvName, reportName, timeName, "tokenizer.json", "data"}
+	return []string{rowsName, csvName, reportName, timeName, tokenizerName, "data"}
 }
 
 // sweep deletes partial files of killed processes. The caller holds the folder's lock.
@@ -173,7 +192,7 @@ func makeTokenizer(ctx context.Context, dir string, r recipe.Recipe, opt *train.
 	if r.Tokenizer.Path != "" {
 		return openTokenizer(r.Tokenizer.Path)
 	}
-	path := filepath.Join(dir, "tokenizer.json")
+	path := filepath.Join(dir, tokenizerName)
 	if _, err := os.Stat(path); err == nil {
 		return tokenizer.Load(path)
 	}

@@ -193,7 +193,7 @@ func (l *lab) begin(ctx context.Context) error {
 		return err
 	}
 	r := runs[0].Recipe
-	if err := writeSpec(filepath.Join(l.Dir, specName), l.spec); err != nil {
+	if err := renew(l.Dir, l.spec); err != nil {
 		return err
 	}
 	sweep(l.Dir)
