@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // goroutinesBack waits until there are no more goroutines than before.
 func goroutinesBack(t *testing.T, base int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > base; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > base; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b := make([]byte, 1<<16)
 			t.Fatalf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), base, b[:runtime.Stack(b, true)])
@@ -49,36 +50,33 @@ func TestDisconnects(t *testing.T) {
 	r.quiet()
 	base := runtime.NumGoroutine()
 	var wg sync.WaitGroup
-	stop := make(chan struct{})
+	var stop atomic.Bool
+	var served atomic.Int32 // neighbours that were answered
 	rounds := make([]int, len(steady))
 	for i := range steady {
 		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for ; !stop.Load(); rounds[i]++ {
 				if d := cmp.Diff(want[i], r.ask(steady[i])); d != "" {
 					t.Errorf("a neighbour's answer changed: %s", d)
-					return
 				}
-				rounds[i]++
+				if rounds[i] == 0 {
+					served.Add(1)
+				}
 			}
 		})
 	}
-	const left = 100
-	r.leavers(rnd, left)
-	close(stop)
+	left, all := 0, int32(len(steady))
+	for ; left < 100 || left < 10_000 && served.Load() < all; left += 100 {
+		r.leavers(rnd, 100)
+	}
+	if n := served.Load(); n < all {
+		t.Errorf("%d of %d neighbours were answered while %d clients came and left", n, all, left)
+	}
+	stop.Store(true)
 	wg.Wait()
 	r.http.Client().CloseIdleConnections()
 	r.quiet()
 	goroutinesBack(t, base)
-	for i, n := range rounds {
-		if n == 0 {
-			t.Errorf("neighbour %d never finished", i)
-		}
-	}
 	t.Logf("%d clients left, neighbours answered %v times", left, rounds)
 }
 
@@ -157,14 +155,21 @@ func TestCancelWithinAStep(t *testing.T) {
 
 // TestDeadline: a request that takes too long gets 504, or an error event where its stream has begun; never silence.
 func TestDeadline(t *testing.T) {
-	r := newRig(t, setup{big: true, Config: Config{Limits: Limits{Request: 400 * time.Millisecond}}})
-	long := fieldsOf{"prompt": "x", "max_tokens": 2000, "ignore_eos": true}
-	r.refused("/v1/completions", long, http.StatusGatewayTimeout, "", "deadline_exceeded")
-	list := r.events("/v1/completions", long)
-	if last := list[len(list)-1]; len(list) < 2 || !strings.Contains(last, "deadline_exceeded") {
-		t.Errorf("%d events, the last %s", len(list), last)
-	}
-	r.quiet()
+	s := setup{Config: Config{Limits: Limits{Request: 405 * time.Millisecond}},
+		Options: infer.Options{Lock: pace(10 * time.Millisecond)}}
+	bubble(t, s, func(t *testing.T, r *rig) {
+		long := fieldsOf{"prompt": "x", "max_tokens": 100, "ignore_eos": true}
+		begin := time.Now()
+		r.refused("/v1/completions", long, http.StatusGatewayTimeout, "", "deadline_exceeded")
+		list := r.events("/v1/completions", long)
+		if last := list[len(list)-1]; len(list) < 30 || !strings.Contains(last, "deadline_exceeded") {
+			t.Errorf("%d events, the last %s", len(list), last)
+		}
+		if took := time.Since(begin); took != 2*410*time.Millisecond { // each ends with the step in flight
+			t.Errorf("took %v", took)
+		}
+		r.quiet()
+	})
 }
 
 // TestLoading: the port answers 503 until there are models.
@@ -194,12 +199,12 @@ func TestLoading(t *testing.T) {
 // TestSmallCache: with pages for little more than one sequence, requests queue and take turns; one that can never fit
 // is told so.
 func TestSmallCache(t *testing.T) {
-	r := newRig(t, setup{Options: infer.Options{Slots: 4, PageSize: 4, CacheTokens: 96}})
+	r := newRig(t, setup{held: true, Options: infer.Options{Slots: 4, PageSize: 4, CacheTokens: 96}})
 	rnd := rand.New(rand.NewPCG(17, 18))
 	ample := newRig(t, setup{})
 	asked := make([]fieldsOf, 24)
 	want := make([]answer, len(asked))
-	for i := range asked { // first, so that those below come together
+	for i := range asked {
 		asked[i] = fieldsOf{"prompt": randomIDs(rnd, 10+rnd.IntN(40)), "max_tokens": 40, "seed": i, "logprobs": 1}
 		want[i] = ample.ask(asked[i])
 	}
@@ -211,6 +216,8 @@ func TestSmallCache(t *testing.T) {
 			}
 		})
 	}
+	until(t, "all to come", func() bool { return r.inFlight() == len(asked) })
+	r.step.free()
 	wg.Wait()
 	if n := r.model.Engine.Stats().Preempted; n == 0 {
 		t.Error("nothing was preempted: the cache was not small enough to show anything")
@@ -259,18 +266,19 @@ func broken(c model.Config) (m model.Model) {
 	return m
 }
 
+// breaks takes the model away from an engine before its next step.
+func (r *rig) breaks() { r.step.next <- func() { *r.net = broken(r.net.Config) } }
+
 // TestErrorEvents: a stream that fails after its beginning ends with an error event, not in silence.
 func TestErrorEvents(t *testing.T) {
-	r := newRig(t, setup{big: true})
+	r := newRig(t, setup{held: true})
 	good := *r.net
 	go func() {
-		for r.model.Engine.Stats().Steps < 20 {
-			time.Sleep(time.Millisecond)
-		}
-		_ = r.model.Engine.Use(context.Background(),
-			func(m *model.Model) error { *m = broken(good.Config); return nil })
+		r.step.let(20)
+		r.breaks()
+		r.step.free()
 	}()
-	list := r.events("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 2000, "ignore_eos": true})
+	list := r.events("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 100, "ignore_eos": true})
 	if last := list[len(list)-1]; !strings.Contains(last, "internal_error") || len(list) < 10 {
 		t.Errorf("%d events, the last %s", len(list), last)
 	}

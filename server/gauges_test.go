@@ -65,8 +65,9 @@ func TestGauges(t *testing.T) {
 }
 
 // Times of a call by hand: in seconds, from its arrival; per token after the first of each choice.
-func TestWatchTimes(t *testing.T) {
-	r := newRig(t, setup{})
+func TestWatchTimes(t *testing.T) { bubble(t, setup{}, watchTimes) }
+
+func watchTimes(t *testing.T, r *rig) {
 	w := r.metrics.watch(r.model, 5)
 	w.begin = time.Now().Add(-20 * time.Second)
 	w.admitted()
@@ -88,7 +89,7 @@ func TestWatchTimes(t *testing.T) {
 		"request_time_per_output_token_seconds_sum": 10. * 2 / 10, "prompt_tokens_total": 5,
 		"generation_tokens_total": 12, "request_success_total": 2,
 	} {
-		if got := r.value(name); !(math.Abs(got-want) <= 0.5) {
+		if got := r.value(name); !(math.Abs(got-want) <= 1e-6) {
 			t.Errorf("%s is %g, want %g", name, got, want)
 		}
 	}

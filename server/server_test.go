@@ -39,6 +39,7 @@ type rig struct {
 	net   *model.Model
 	http  *httptest.Server
 	key   string // sent with every request
+	step  *steps // if the engine's steps are held
 }
 
 // setup is what a test may change.
@@ -49,6 +50,7 @@ type setup struct {
 	template string
 	big      bool // a model whose steps take about a millisecond, with a context of 2048
 	loading  bool // no models yet
+	held     bool // the engine's steps wait for the test
 	threads  int  // of the device
 	device   func(device.Device) device.Device
 }
@@ -83,13 +85,20 @@ func newBare(t testing.TB, s setup) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	step := &steps{next: make(chan func())}
+	if s.held {
+		s.Options.Lock = step
+	}
 	m, err := NewModel(Source{ID: "tiny", Model: net, Tokenizer: tokenizer.Bytes(), Template: tpl, First: -1,
 		EOS: []int32{256}, Created: time.Unix(1, 0), Options: s.Options})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
+	step.held = true
+	t.Cleanup(step.free)
 	set(&s.Config.Limits.Wait, time.Hour) // what tests send at once is to be answered
+	set(&s.Config.Limits.Compile, time.Minute)
 	srv, err := New(s.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +108,7 @@ func newBare(t testing.TB, s setup) *rig {
 			t.Fatal(err)
 		}
 	}
-	return &rig{Server: srv, t: t, model: m, net: net}
+	return &rig{Server: srv, t: t, model: m, net: net, step: step}
 }
 
 func set[T comparable](p *T, def T) {
@@ -109,7 +118,7 @@ func set[T comparable](p *T, def T) {
 	}
 }
 
-// do sends a request and gives status, header and body.
+// do sends a request, to the handler itself where there is no listener, and gives status, header and body.
 func (r *rig) do(method, path string, body any, header ...string) (int, http.Header, []byte) {
 	r.t.Helper()
 	var rd io.Reader
@@ -124,7 +133,11 @@ func (r *rig) do(method, path string, body any, header ...string) (int, http.Hea
 		}
 		rd = bytes.NewReader(j)
 	}
-	q, err := http.NewRequest(method, r.http.URL+path, rd)
+	url := path
+	if r.http != nil {
+		url = r.http.URL + path
+	}
+	q, err := http.NewRequest(method, url, rd)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -139,6 +152,11 @@ func (r *rig) do(method, path string, body any, header ...string) (int, http.Hea
 			q.Host = header[i+1]
 		}
 		q.Header.Set(header[i], header[i+1])
+	}
+	if r.http == nil {
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, q)
+		return w.Code, w.Header(), w.Body.Bytes()
 	}
 	res, err := r.http.Client().Do(q)
 	if err != nil {
@@ -210,7 +228,7 @@ func (r *rig) events(path string, body fieldsOf) (list []string) {
 // until waits for ok, and fails if that takes longer than any machine needs.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(50 * time.Microsecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -220,12 +238,10 @@ func until(t testing.TB, what string, ok func() bool) {
 // quiet waits until nothing runs and reports what is left if it does not come to that.
 func (r *rig) quiet() {
 	r.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		st := r.model.Engine.Stats()
 		waiting, tokens := r.model.gate.load()
-		r.calls.mu.Lock()
-		inFlight := r.calls.inFlight
-		r.calls.mu.Unlock()
+		inFlight := r.inFlight()
 		if st.Running+st.Waiting+waiting+tokens+inFlight == 0 && st.FreePages == st.Pages &&
 			r.model.gate.free == r.model.gate.room {
 			return

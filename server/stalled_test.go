@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"antiphase/infer"
 )
 
 // listenOn serves on a loopback port and gives a function that sends bytes on a new connection.
@@ -37,7 +35,7 @@ func (r *rig) listenOn() (dial func(text string) net.Conn) {
 // status reads the status line of an answer.
 func status(t *testing.T, c net.Conn) string {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	line, err := bufio.NewReader(c).ReadString('\n')
 	if err != nil {
 		return err.Error()
@@ -51,12 +49,10 @@ func status(t *testing.T, c net.Conn) string {
 func TestStalledClientsLeaveRoom(t *testing.T) {
 	const cap = 8
 	forever := Limits{Connections: cap, BodyTimeout: time.Hour, HeaderTimeout: time.Hour}
-	r := newRig(t, setup{big: true, Config: Config{Limits: forever}, Options: infer.Options{Slots: 2}})
+	r := newRig(t, setup{held: true, Config: Config{Limits: forever}})
 	dial := r.listenOn()
-	stream := dial(request(`{"prompt":"x","max_tokens":1500,"stream":true,"ignore_eos":true}`))
-	for r.model.Engine.Stats().Running == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	stream := dial(request(`{"prompt":"x","max_tokens":100,"stream":true,"ignore_eos":true}`))
+	r.step.let(2)
 	for i := range 3 * cap {
 		switch i % 3 {
 		case 0:
@@ -74,7 +70,8 @@ func TestStalledClientsLeaveRoom(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	_ = stream.SetReadDeadline(time.Now().Add(10 * time.Minute)) // a busy machine may need one
+	r.step.free()
+	_ = stream.SetReadDeadline(time.Now().Add(time.Minute))
 	b := &strings.Builder{}
 	for lines := bufio.NewScanner(stream); lines.Scan() && !strings.Contains(b.String(), "[DONE]"); {
 		fmt.Fprintln(b, lines.Text())
@@ -98,9 +95,7 @@ func TestRefusalWaitsForNoBody(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = g.enter(ctx, "", 1, 1) }()
-	for n := 0; n == 0; n, _ = g.load() {
-		time.Sleep(50 * time.Microsecond)
-	}
+	until(t, "one to wait", func() bool { n, _ := g.load(); return n != 0 })
 	for _, c := range []struct {
 		line, key string
 		want      int
@@ -128,17 +123,14 @@ func TestRefusalWaitsForNoBody(t *testing.T) {
 func TestNobodyReadsThePage(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 1<<20)) })
-	r := newRig(t, setup{Config: Config{Page: page, Limits: Limits{WriteTimeout: limit}}})
-	l := newPipes()
-	r.serveOn(l)
-	c := l.dial()
-	defer c.Close()
-	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(5 * limit)
-	b, _ := closes(t, c, 20*time.Second)
-	if len(b) >= 1<<20 {
-		t.Errorf("%d bytes came", len(b))
-	}
+	bubble(t, setup{Config: Config{Page: page, Limits: Limits{WriteTimeout: limit}}}, func(t *testing.T, r *rig) {
+		l := newPipes()
+		r.serveOn(l)
+		c := l.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		defer c.Close()
+		time.Sleep(5 * limit)
+		if b, _ := closes(t, c); len(b) >= 1<<20 {
+			t.Errorf("%d bytes came", len(b))
+		}
+	})
 }

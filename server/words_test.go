@@ -147,9 +147,7 @@ func TestRoomComesBack(t *testing.T) {
 	}
 	waiting := make(chan error, 1)
 	go func() { waiting <- l.enter() }()
-	for !l.crowded.Load() {
-		time.Sleep(50 * time.Microsecond)
-	}
+	until(t, "one to wait for room", l.crowded.Load)
 	_ = l.Close()
 	_ = l.Close()
 	if err := <-waiting; !errors.Is(err, net.ErrClosed) || l.crowded.Load() {
