@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -342,11 +341,7 @@ func TestAheadNaN(t *testing.T) {
 	if at < 2 || at > 20 {
 		t.Fatalf("no token of %v is the second's alone", want[1].IDs)
 	}
-	p := m.Params.Lookup("embed.weight")
-	x := make([]float32, p.Rows*p.Cols)
-	device.ReadFloats(m.Device(), x, p.W)
-	x[int(want[1].IDs[at])*p.Cols] = float32(math.NaN())
-	m.Params.Set(m.Device(), p, x)
+	spoil(m, want[1].IDs[at])
 	got := make([]answer, 2)
 	b.advanced = 0
 	err := e.Generate(context.Background(), []Request{good, bad},

@@ -16,6 +16,15 @@ import (
 	"antiphase/model"
 )
 
+// spoil makes a token's vector NaN.
+func spoil(m *model.Model, id int32) {
+	p := m.Params.Lookup("embed.weight")
+	x := make([]float32, p.Rows*p.Cols)
+	device.ReadFloats(m.Device(), x, p.W)
+	x[int(id)*p.Cols] = float32(math.NaN())
+	m.Params.Set(m.Device(), p, x)
+}
+
 // A row of NaN fails its own request, with the place in the error; neighbours continue.
 func TestNaNLogits(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
@@ -27,11 +36,7 @@ func TestNaNLogits(t *testing.T) {
 		}
 		reqs := []Request{good, {IDs: []int32{1, bad, 2},
 			Sampling: Sampling{Temperature: 1, MaxTokens: 9, Logprobs: 3, RepetitionPenalty: 1.1}}}
-		p := m.Params.Lookup("embed.weight")
-		x := make([]float32, p.Rows*p.Cols)
-		device.ReadFloats(m.Device(), x, p.W)
-		x[int(bad)*p.Cols] = float32(math.NaN())
-		m.Params.Set(m.Device(), p, x)
+		spoil(m, bad)
 		e := engine(t, m, nil, Options{PrefillChunk: 4})
 		got := make([]answer, 2)
 		err := e.Generate(context.Background(), reqs, func(i int, ev Event) bool { got[i].add(t, ev); return true })
@@ -44,6 +49,30 @@ func TestNaNLogits(t *testing.T) {
 		}
 		if s := e.Stats(); s.FreePages != s.Pages {
 			t.Errorf("left behind %+v", s)
+		}
+	})
+}
+
+// What a prompt that fails leaves in its pages is not found by another that begins like it: tokens before the NaN may
+// be spoiled too. Also where pages were full some steps before.
+func TestNaNIsNoPrefix(t *testing.T) {
+	onArchs(t, func(t *testing.T, m *model.Model) {
+		const bad = 40
+		spoil(m, bad)
+		head := []int32{1, 2, 3, 4, 5, 6, 7, 8, 9}
+		ask := func(rest ...int32) Request {
+			return Request{IDs: slices.Concat(head, rest), Scope: "a", Sampling: Sampling{MaxTokens: 2}}
+		}
+		want := generate(t, engine(t, m, nil, Options{}), ask(10))
+		for _, rest := range [][]int32{{bad}, {bad, 11, 12, 13, 14, 15, 16, 17, 18}} {
+			e := engine(t, m, nil, Options{PageSize: 4, PrefillChunk: 12})
+			if err := e.Generate(context.Background(), []Request{ask(rest...)},
+				func(int, Event) bool { return true }); err == nil {
+				t.Fatalf("%d passes", rest)
+			}
+			if d := cmp.Diff(want, generate(t, e, ask(10))); d != "" {
+				t.Errorf("after %d failed:\n%s", rest, d)
+			}
 		}
 	})
 }
@@ -95,11 +124,7 @@ func TestDeviceFaultEndsTheBatchNotTheEngine(t *testing.T) {
 // So does a row of an echoed prompt, as a whole and by its place.
 func TestNaNInAnEcho(t *testing.T) {
 	m := tiny(t, ref.New(), "diff")
-	p := m.Params.Lookup("embed.weight")
-	x := make([]float32, p.Rows*p.Cols)
-	device.ReadFloats(m.Device(), x, p.W)
-	x[9*p.Cols] = float32(math.NaN())
-	m.Params.Set(m.Device(), p, x)
+	spoil(m, 9)
 	e := engine(t, m, nil, Options{})
 	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}},
 		{IDs: []int32{1, 9, 3}, Sampling: Sampling{Echo: true, MaxTokens: 2}}}

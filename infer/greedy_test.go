@@ -2,7 +2,6 @@ package infer
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -56,11 +55,7 @@ func TestGreedyNaN(t *testing.T) {
 	for slices.Contains(want.IDs, bad) {
 		bad++
 	}
-	p := m.Params.Lookup("embed.weight")
-	x := make([]float32, p.Rows*p.Cols)
-	device.ReadFloats(m.Device(), x, p.W)
-	x[int(bad)*p.Cols] = float32(math.NaN())
-	m.Params.Set(m.Device(), p, x)
+	spoil(m, bad)
 	e := engine(t, m, nil, Options{})
 	got := make([]answer, 2)
 	err := e.Generate(context.Background(), []Request{good, {IDs: []int32{1, bad}, Sampling: Sampling{MaxTokens: 5}}},

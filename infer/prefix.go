@@ -95,3 +95,14 @@ func (t *store) remember(s *seq) {
 		s.before = h.number
 	}
 }
+
+// disown takes all pages of a sequence that has failed out of the table, also those that it found there. A position
+// that is not finite may have spoiled those before it, which attention computed in the same tile, and others must not
+// begin with them.
+func (t *store) disown(s *seq) {
+	for _, page := range s.pages {
+		if t.pool.holds(page) {
+			t.pool.forget(page)
+		}
+	}
+}

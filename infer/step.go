@@ -60,8 +60,13 @@ func (e *Engine) publish() {
 		s := e.sched.batch[i]
 		s.out = append(s.out, s.fresh...)
 		s.outTop = append(s.outTop, s.freshTop...)
-		e.store.remember(s)
-		if n := len(s.fresh); n > 0 && s.fresh[n-1].reason != "" {
+		n := len(s.fresh)
+		if n > 0 && s.fresh[n-1].err != nil {
+			e.store.disown(s)
+		} else {
+			e.store.remember(s)
+		}
+		if n > 0 && s.fresh[n-1].reason != "" {
 			e.sched.release(s)
 		}
 	}
