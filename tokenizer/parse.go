@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"antiphase/internal/vfs"
 )
 
 // spec is the content of a tokenizer.json in a form that Save can write; components are canonical JSON.
@@ -42,15 +44,10 @@ var errTooLarge = fmt.Errorf("tokenizer.json is larger than %d bytes", MaxFile)
 
 // Load reads a tokenizer.json file.
 func Load(path string) (*Tokenizer, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("load tokenizer: %w", err)
-	}
-	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.Size() > MaxFile {
+	if st, err := os.Stat(path); err == nil && st.Size() > MaxFile {
 		return nil, fmt.Errorf("load %s: %w", path, &FormatError{errTooLarge})
 	}
-	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1)) // a device file has no size
+	b, err := vfs.ReadFile(vfs.OS{}, path, MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("load tokenizer: %w", err)
 	}
