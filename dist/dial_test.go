@@ -85,7 +85,7 @@ func TestWhenToDialAgain(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			p := &search{list: []place{x.first, {addr: good}}, end: cancel}
-			j := &Job{Launch: rank(1, 2), opt: quick(""), meet: p}
+			j := &Job{Launch: rank(1, 2), opt: local(""), meet: p}
 			err := j.dial(ctx)
 			if j.link != nil {
 				_ = j.link.c.Close()
@@ -107,10 +107,10 @@ func TestDialTooLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	none := errors.New("no place")
-	j := &Job{Launch: rank(1, 2), Where: "tcp://h:1", opt: quick(""),
+	j := &Job{Launch: rank(1, 2), Where: "tcp://h:1", opt: local(""),
 		meet: &search{list: []place{{err: none, stale: true}}, end: cancel}}
 	if err := j.dial(ctx); !errors.Is(err, none) ||
-		err.Error() != "dist: rank 1 of 2 waited 5s and did not reach rank 0 at tcp://h:1 (no place)" {
+		err.Error() != "dist: rank 1 of 2 waited 1m0s and did not reach rank 0 at tcp://h:1 (no place)" {
 		t.Error(err)
 	}
 }
@@ -159,7 +159,7 @@ func TestJoinByDefaults(t *testing.T) {
 	meet, jobs, errs := "tcp://"+freePort(t), make(chan *Job, 2), make(chan error, 2)
 	for r, world := range []int{2, 3} {
 		go func() {
-			o := quick(meet)
+			o := local(meet)
 			o.JoinTimeout, o.OnLost = 2*time.Second, func(error) { lost.Add(1) }
 			j, err := Join(t.Context(), rank(r, world), o)
 			jobs <- j

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
 	"antiphase/tensor"
@@ -269,8 +268,9 @@ func TestMPIEnds(t *testing.T) {
 		}
 	}
 	blocked, release := make(chan error), make(chan struct{})
-	go func() { blocked <- m.do(func() error { <-release; return nil }) }()
-	time.Sleep(10 * time.Millisecond)
+	inside := make(chan struct{})
+	go func() { blocked <- m.do(func() error { close(inside); <-release; return nil }) }()
+	<-inside
 	m.Abort(why)
 	m.Abort(errors.New("another"))
 	if err := <-blocked; err != why {

@@ -46,7 +46,7 @@ func TestFloodedStore(t *testing.T) {
 			defer close(stopped)
 			flood(addr, text, stop)
 		}()
-		o := quick("tcp://" + addr)
+		o := local("tcp://" + addr)
 		o.JoinTimeout, o.PeerTimeout = 4*handshake, DefaultPeer
 		late := make(chan error, 1)
 		go func() {

@@ -15,7 +15,7 @@ import (
 func TestStaleFolder(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	dir := t.TempDir()
-	stranger, err := listen("127.0.0.1:0", []byte("of another job"), 2, quick(""))
+	stranger, err := listen("127.0.0.1:0", []byte("of another job"), 2, local(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +26,14 @@ func TestStaleFolder(t *testing.T) {
 		}
 		late := make(chan error, 1)
 		go func() {
-			j, err := Join(context.Background(), rank(1, 2), quick("file://"+dir))
+			j, err := Join(context.Background(), rank(1, 2), local("file://"+dir))
 			if err == nil {
 				err = j.Close()
 			}
 			late <- err
 		}()
 		time.Sleep(200 * time.Millisecond)
-		j, err := Join(context.Background(), rank(0, 2), quick("file://"+dir))
+		j, err := Join(context.Background(), rank(0, 2), local("file://"+dir))
 		if err != nil {
 			t.Fatal(err)
 		}

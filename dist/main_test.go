@@ -107,9 +107,13 @@ func waitChild() error {
 	if err != nil {
 		return err
 	}
+	silence, err := time.ParseDuration(cmp.Or(os.Getenv("SILENCE"), "2s"))
+	if err != nil {
+		return err
+	}
 	_, err = dist.Join(context.Background(), l,
 		dist.Options{Rendezvous: os.Getenv("MEET"), Interface: cmp.Or(os.Getenv("INTERFACE"), "127.0.0.1"),
-			PeerTimeout: 2 * time.Second, OnLost: func(err error) {
+			PeerTimeout: silence, OnLost: func(err error) {
 				fmt.Printf("rank %d: %v\n", l.Rank, err)
 				os.Exit(75)
 			}})

@@ -29,7 +29,7 @@ func TestPeersByName(t *testing.T) {
 		}
 	}
 	var wg sync.WaitGroup
-	stuck := time.AfterFunc(30*time.Second, func() { jobs[0].Fail(errors.New("an exchange does not end"), 1) })
+	stuck := time.AfterFunc(time.Minute, func() { jobs[0].Fail(errors.New("an exchange does not end"), 1) })
 	for r, j := range jobs {
 		wg.Go(func() {
 			for _, tag := range []string{"first", "second"} {
@@ -96,7 +96,7 @@ func TestJoinIsCancelled(t *testing.T) {
 	for r := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*time.Millisecond, cancel)
-		_, err := Join(ctx, rank(r, 2), quick("tcp://"+freePort(t)))
+		_, err := Join(ctx, rank(r, 2), local("tcp://"+freePort(t)))
 		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "dist: while the ranks met: ") {
 			t.Errorf("rank %d: %v", r, err)
 		}
@@ -153,7 +153,7 @@ func TestEnterNeedsHello(t *testing.T) {
 		}
 		s.peers[0].c = &sink{}
 		go func() { _, _ = l.receive() }() // that all have joined
-		if err := l.send(message{Kind: kind, Rank: 1, World: s.world, Host: "h", PID: 5}, time.Second); err != nil {
+		if err := l.send(message{Kind: kind, Rank: 1, World: s.world, Host: "h", PID: 5}, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; (err == nil) != good || (s.peers[1] != nil) != (kind == msgHello) {
