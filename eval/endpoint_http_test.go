@@ -6,27 +6,37 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
+// answers is a server without a network, for tests whose time passes only while everyone waits.
+type answers func(*http.Request) (*http.Response, error)
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // TestEndpointTimeout: a server that never answers ends a try, and the error says so.
 func TestEndpointTimeout(t *testing.T) {
-	stop := make(chan struct{})
-	var calls atomic.Int32
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1); <-stop }))
-	defer s.Close()
-	defer close(stop)
-	e := &Endpoint{URL: s.URL, Model: "m", Timeout: 20 * time.Millisecond}
-	begin := time.Now()
-	_, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "x", MaxTokens: 1}})
-	if err == nil || err.Error() != fmt.Sprintf("eval: endpoint %s: no answer within 20ms", s.URL) {
-		t.Errorf("error %v after %v", err, time.Since(begin))
-	}
-	if n, took := calls.Load(), time.Since(begin); n != tries || took < (1+2+4+8)*firstPause { // pauses double
-		t.Errorf("%d calls within %v", n, took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		silent := answers(func(r *http.Request) (*http.Response, error) {
+			calls++
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		const limit = 20 * time.Millisecond
+		e := &Endpoint{URL: "http://x", Model: "m", Timeout: limit, Client: &http.Client{Transport: silent}}
+		begin := time.Now()
+		_, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "x", MaxTokens: 1}})
+		if err == nil || err.Error() != "eval: endpoint http://x: no answer within 20ms" {
+			t.Errorf("error %v", err)
+		}
+		want := tries*limit + (1+2+4+8)*firstPause // pauses double
+		if took := time.Since(begin); calls != tries || took != want {
+			t.Errorf("%d calls within %v, want %v", calls, took, want)
+		}
+	})
 	for set, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, -1: 10 * time.Minute,
 		time.Second: time.Second} {
 		if got := (&Endpoint{Timeout: set}).patience(); got != want {
@@ -37,27 +47,28 @@ func TestEndpointTimeout(t *testing.T) {
 
 // TestEndpointRetryAfter: a busy server's own pause is kept, and the call succeeds afterwards.
 func TestEndpointRetryAfter(t *testing.T) {
-	var calls atomic.Int32
-	var first, second atomic.Int64
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if calls.Add(1) == 1 {
-			first.Store(time.Now().UnixNano())
-			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		busy := answers(func(*http.Request) (*http.Response, error) {
+			w := httptest.NewRecorder()
+			if calls++; calls == 1 {
+				w.Header().Set("Retry-After", "7")
+				w.WriteHeader(http.StatusTooManyRequests)
+			} else {
+				fmt.Fprint(w, `{"choices":[{"text":"yes"}]}`)
+			}
+			return w.Result(), nil
+		})
+		begin := time.Now()
+		e := &Endpoint{URL: "http://x", Model: "m", Client: &http.Client{Transport: busy}}
+		out, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "x", MaxTokens: 1}})
+		if err != nil || out[0] != "yes" {
+			t.Fatalf("%q, %v", out, err)
 		}
-		second.Store(time.Now().UnixNano())
-		fmt.Fprint(w, `{"choices":[{"text":"yes"}]}`)
-	}))
-	defer s.Close()
-	out, err := (&Endpoint{URL: s.URL, Model: "m"}).GenerateUntil(context.Background(),
-		[]Generation{{Prompt: "x", MaxTokens: 1}})
-	if err != nil || out[0] != "yes" {
-		t.Fatalf("%q, %v", out, err)
-	}
-	if pause := time.Duration(second.Load() - first.Load()); pause < time.Second {
-		t.Errorf("the next try came after %v, the server asked for a second", pause)
-	}
+		if pause := time.Since(begin); pause != 7*time.Second {
+			t.Errorf("the next try came after %v, the server asked for 7 s", pause)
+		}
+	})
 }
 
 func TestRetryAfter(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,24 +64,31 @@ func TestSkipped(t *testing.T) {
 
 // An endpoint gets as many requests at a time as allowed, and no more.
 func TestEndpointConcurrency(t *testing.T) {
-	for _, parallel := range []int{1, 3} {
+	for _, parallel := range []int32{1, 3} {
 		var now, most atomic.Int32
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var once sync.Once
+		together := make(chan struct{})
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			n := now.Add(1)
-			for {
-				m := most.Load()
-				if n <= m || most.CompareAndSwap(m, n) {
-					break
-				}
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
-			time.Sleep(20 * time.Millisecond)
+			if n == parallel {
+				once.Do(func() { close(together) })
+			}
+			select {
+			case <-together:
+			case <-r.Context().Done():
+			}
+			time.Sleep(5 * time.Millisecond) // one more would come meanwhile
 			now.Add(-1)
 			w.Write([]byte(`{"choices": [{"text": "x"}]}`))
 		}))
-		_, err := (&Endpoint{URL: srv.URL, Model: "m", Parallel: parallel}).GenerateUntil(context.Background(),
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // reached only by a fault
+		_, err := (&Endpoint{URL: srv.URL, Model: "m", Parallel: int(parallel)}).GenerateUntil(ctx,
 			make([]Generation, 9))
+		cancel()
 		srv.Close()
-		if err != nil || int(most.Load()) != parallel {
+		if err != nil || most.Load() != parallel {
 			t.Errorf("%d requests at a time, want %d; %v", most.Load(), parallel, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"antiphase/eval"
@@ -242,7 +243,9 @@ func TestWholeRuns(t *testing.T) {
 
 // A call beside the work begins unless one is in progress, or the last took more than a fiftieth of the time since; its
 // error is told by the next call.
-func TestPace(t *testing.T) {
+func TestPace(t *testing.T) { synctest.Test(t, testPace) }
+
+func testPace(t *testing.T) {
 	var p pace
 	begun, open := 0, make(chan struct{})
 	slow := func() error { begun++; <-open; time.Sleep(20 * time.Millisecond); return nil }
@@ -255,7 +258,7 @@ func TestPace(t *testing.T) {
 	if p.wait(); begun != 1 {
 		t.Fatalf("%d calls", begun)
 	}
-	if err := p.do(slow); err != nil || begun != 1 || time.Until(p.again) < 500*time.Millisecond {
+	if err := p.do(slow); err != nil || begun != 1 || time.Until(p.again) != 50*20*time.Millisecond {
 		t.Errorf("%d calls; the next in %s", begun, time.Until(p.again))
 	}
 	p.again = time.Time{}

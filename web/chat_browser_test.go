@@ -94,7 +94,7 @@ func (r *rig) stops(t *testing.T, p *browser.Page) {
 // rests waits until the server has nothing left to do.
 func (r *rig) rests() {
 	r.t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		res, err := http.Get(r.url + "/metrics")
 		if err != nil {
 			r.t.Fatal(err)
