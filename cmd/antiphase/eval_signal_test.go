@@ -24,7 +24,7 @@ func TestEvalStopsWhilePreparing(t *testing.T) {
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
-			kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+			kill := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 			_ = cmd.Wait()
 			kill.Stop()
 			code = cmd.ProcessState.ExitCode()

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -79,14 +79,20 @@ func runPage(t *testing.T, script string) {
 	}
 }
 
+var ports atomic.Int64 // given so far
+
+// freePort is a port without a listener, below those that systems choose themselves: nobody takes it before the test.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 30_000 - (int64(os.Getpid())*50+ports.Add(1))%20_000
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = l.Close()
+			return fmt.Sprint(port)
+		}
 	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	t.Fatal("no port is free")
+	return ""
 }
 
 func tailOf(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,7 +20,7 @@ import (
 
 // mpirun starts this binary as n ranks of a run that would take a minute, and waits until it has saved something. A
 // rank that is silent for timeout is lost.
-func mpirun(t *testing.T, n int, dir, timeout string) (*exec.Cmd, *strings.Builder) {
+func mpirun(t *testing.T, n int, dir, timeout string) (*exec.Cmd, *transcript) {
 	t.Helper()
 	cmd, out := startRanks(t, n, dir, timeout, "--data", "synthetic:docs=60")
 	untilRanks(t, out, func() bool {
@@ -32,7 +31,7 @@ func mpirun(t *testing.T, n int, dir, timeout string) (*exec.Cmd, *strings.Build
 }
 
 // startRanks starts the ranks.
-func startRanks(t *testing.T, n int, dir, timeout string, more ...string) (*exec.Cmd, *strings.Builder) {
+func startRanks(t *testing.T, n int, dir, timeout string, more ...string) (*exec.Cmd, *transcript) {
 	t.Helper()
 	args := []string{"--allow-run-as-root", "--oversubscribe", "-np", fmt.Sprint(n)}
 	path, err := exec.LookPath("mpirun.openmpi")
@@ -49,50 +48,13 @@ func startRanks(t *testing.T, n int, dir, timeout string, more ...string) (*exec
 		"train.eval_every=0")
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), asAntiphase+"=1")
-	var out strings.Builder
+	var out transcript
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd, &out
-}
-
-// untilRanks waits until the ranks have come this far.
-func untilRanks(t *testing.T, out *strings.Builder, there func() bool) {
-	t.Helper()
-	for range 600 {
-		if there() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("the ranks did not come so far\n%s", out.String())
-}
-
-// pidOf finds the process of a rank by its environment.
-func pidOf(t *testing.T, dir string, rank int) int {
-	t.Helper()
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range all {
-		line, _ := os.ReadFile(path)
-		env, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
-		args := strings.Split(string(line), "\x00")
-		if args[0] == os.Args[0] && strings.Contains(string(line), dir) {
-			for _, name := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"} {
-				if strings.Contains("\x00"+string(env), fmt.Sprintf("\x00%s=%d\x00", name, rank)) {
-					var pid int
-					_, _ = fmt.Sscan(filepath.Base(filepath.Dir(path)), &pid)
-					return pid
-				}
-			}
-		}
-	}
-	if len(all) == 0 {
-		t.Skip("there is no /proc here to find a process of a rank in")
-	}
-	t.Fatalf("no process of rank %d among %d", rank, len(all))
-	return 0
 }
 
 // SIGTERM to any one rank: all finish the step, save and leave with 75; the same command continues.
@@ -245,6 +207,28 @@ func TestRanksDivideQuestions(t *testing.T) {
 	}
 }
 
+// killsRank starts ranks of compare and kills one when something is saved. It is false if all had ended well before.
+func killsRank(t *testing.T, cmd *exec.Cmd, dir string) bool {
+	t.Helper()
+	var out transcript
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	pid := 0
+	untilRanks(t, &out, func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "runs/*/checkpoints/step-*"))
+		pid = findRank(t, dir, 1)
+		return len(found) > 0 && pid > 0 || len(done) > 0
+	})
+	if pid > 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return <-done != nil
+}
+
 // Ranks divide the runs of compare among them; a rank that is killed ends the others, and the same command continues to
 // the rows that one process writes.
 func TestRanksDivideRuns(t *testing.T) {
@@ -261,21 +245,10 @@ func TestRanksDivideRuns(t *testing.T) {
 			"--set", "train.save_every=2", "--dir", in(name)}
 	}
 	printed(t, self(args("one")...))
-	cmd := divided(t, 3, args("three")...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for range 400 {
-		if found, _ := filepath.Glob(in("three/runs/*/checkpoints/step-*")); len(found) > 0 {
-			break
+	for !killsRank(t, divided(t, 3, args("three")...), in("three")) { // the runs had ended before
+		if err := os.RemoveAll(in("three")); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	if err := syscall.Kill(pidOf(t, in("three"), 1), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if cmd.Wait() == nil {
-		t.Error("a rank was killed and the others did not notice")
 	}
 	printed(t, divided(t, 3, args("three")...))
 	rows := func(name string) (out []string) {
@@ -321,12 +294,7 @@ func TestRanksHoldAModel(t *testing.T) {
 		"tp=3 does not divide heads (pairs, whose two maps stay on one rank) = 2; tp may be [1 2]") {
 		t.Errorf("three ranks and two pairs of heads: %v\n%s", err, out)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	listener.Close()
+	addr := "127.0.0.1:" + freePort(t)
 	server := launched(t, 2, "serve", "-m", run, "--listen", addr, "--device", "cpu", "--precision", "fp32", "-q")
 	var said strings.Builder
 	server.Stdout, server.Stderr = &said, &said
