@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -187,8 +188,7 @@ func (f *flagRig) load(args ...string) *serveBench {
 	s := &serveBench{}
 	var mu sync.Mutex
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := make([]byte, r.ContentLength)
-		_, _ = r.Body.Read(body) // a short body, at once
+		body, _ := io.ReadAll(r.Body) // what is missing shows in the body
 		mu.Lock()
 		s.bodies = append(s.bodies, string(body))
 		mu.Unlock()

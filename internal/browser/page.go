@@ -164,7 +164,7 @@ func (p *Page) Number(expr string) float64 {
 func (p *Page) Wait(expr string) {
 	p.t.Helper()
 	var err error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
 		ok := false
 		if err = p.eval("Boolean("+expr+")", &ok); err == nil && ok {
 			return
@@ -293,7 +293,7 @@ func (p *Page) Download(act func()) string {
 	dir := p.t.TempDir()
 	p.must(p.b.call("", "Browser.setDownloadBehavior", fields{"behavior": "allow", "downloadPath": dir}, nil))
 	act()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		list, _ := filepath.Glob(filepath.Join(dir, "*.html"))
 		if len(list) == 1 {
 			if info, err := os.Stat(list[0]); err == nil && info.Size() > 0 {
