@@ -171,7 +171,7 @@ func TestNeedsSecretAndInterface(t *testing.T) {
 		"http://a:1":      "tcp://host:port",
 		"file://relative": "file:///",
 	} {
-		o := Options{Rendezvous: meet}
+		o := Options{Rendezvous: meet, JoinTimeout: time.Second}
 		if strings.Contains(want, "interface") {
 			o.Secret = []byte("x")
 		}
@@ -180,7 +180,8 @@ func TestNeedsSecretAndInterface(t *testing.T) {
 		}
 	}
 	if _, err := Join(context.Background(), rank(0, 2),
-		Options{Rendezvous: "file://" + t.TempDir()}); err == nil || !strings.Contains(err.Error(), "--interface") {
+		Options{Rendezvous: "file://" + t.TempDir(), JoinTimeout: time.Second}); err == nil ||
+		!strings.Contains(err.Error(), "--interface") {
 		t.Errorf("a folder for several machines: %v", err)
 	}
 	if _, err := Join(context.Background(), rank(0, 2), Options{}); err == nil || !strings.Contains(err.Error(),
