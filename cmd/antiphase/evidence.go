@@ -28,6 +28,9 @@ interval and verdict; and each experiment with its command, scores, tuning grid 
 	return c
 }
 
+// maxDocument bounds the bytes of a document that may be replaced.
+const maxDocument = 64 << 20
+
 func writeEvidence(a *app, dir, out string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return badInput{err}
@@ -41,7 +44,7 @@ func writeEvidence(a *app, dir, out string) error {
 		return err
 	}
 	if err := replaceable(out, "is not a document of evidence", func(path string) bool {
-		old, err := vfs.ReadFile(vfs.OS{}, path, 64<<20)
+		old, err := vfs.ReadFile(vfs.OS{}, path, maxDocument)
 		return err == nil && strings.HasPrefix(string(old), "# Evidence\n")
 	}); err != nil {
 		return err

@@ -46,8 +46,8 @@ const (
 )
 
 // maxHeld is the largest number of rows whose norm every block of a product repeats: for each of them it reads two
-// more, x and delta. maxTurned is the limit for products that repeat nothing: the rows of one
-// block. A Rope waits with any number of rows: prompts write to the cache too.
+// more, x and delta. maxTurned is the limit for products that repeat nothing: the rows of one block. A Rope waits with
+// any number of rows: prompts write to the cache too.
 const (
 	maxHeld   = 2
 	maxTurned = 8
