@@ -64,7 +64,13 @@ func lowbitByHand(s device.AttnShape, maps, keys int, q Lowbit, x, k, v, lam []f
 
 // Quantised logits share their scales as the granularity says: over a sequence, over a map of a head, over a row.
 func TestScalesOfLogits(t *testing.T) {
-	s := device.AttnShape{B: 2, T: 5, Heads: 4, Groups: 2, D: 3, DV: 3}
+	for _, rows := range []int{5, hostRows, 2*hostRows + 3} {
+		scalesOfLogits(t, device.AttnShape{B: 2, T: rows, Heads: 4, Groups: 2, D: 3, DV: 3})
+	}
+}
+
+func scalesOfLogits(t *testing.T, s device.AttnShape) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(3, 4))
 	random := func(n int) []float64 {
 		x := make([]float64, n)
@@ -86,7 +92,7 @@ func TestScalesOfLogits(t *testing.T) {
 						which: []int{0, 1, 2, 3}, maps: arch.Maps, qs: s.Heads * arch.Maps, keys: arch.Keys, queries: x,
 						lam: lam, out: make([]float64, rows*s.Heads*s.DV)}
 					h.attendPass(k, v)
-					near(t, fmt.Sprintf("%s, %d bits per %s", arch.Name, bits, per), h.out,
+					near(t, fmt.Sprintf("%s, T %d, %d bits per %s", arch.Name, s.T, bits, per), h.out,
 						lowbitByHand(s, arch.Maps, arch.Keys, q, x, k, v, lam))
 				}
 			}
@@ -113,5 +119,26 @@ func TestLowbitWords(t *testing.T) {
 		if err := q.Check(); err != nil {
 			t.Errorf("%+v: %v", q, err)
 		}
+	}
+}
+
+// One layer of 830m with quantised logits on a text of 512 tokens.
+func BenchmarkHostAttention(b *testing.B) {
+	s := device.AttnShape{B: 1, T: 512, Heads: 8, Groups: 8, D: 96, DV: 192, Scale: 0.1}
+	r := rand.New(rand.NewPCG(5, 6))
+	random := func(n int) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = r.NormFloat64()
+		}
+		return x
+	}
+	h := &hostAttn{AttnShape: s, q: Lowbit{Logits: 6, Per: PerTensor},
+		cfg:   &AttnConfig{Arch: &diffArch, Heads: s.Heads, Groups: s.Groups, HeadDim: s.D},
+		which: []int{0, 1, 2, 3, 4, 5, 6, 7}, maps: 2, qs: 16, keys: 2, queries: random(s.T * 16 * s.D),
+		lam: []float64{0.4}, out: make([]float64, s.T*s.Heads*s.DV)}
+	k, v := random(s.T*16*s.D), random(s.T*8*s.DV)
+	for b.Loop() {
+		h.attendPass(k, v)
 	}
 }
