@@ -82,10 +82,10 @@ var cells = []cell{
 		command: `antiphase compare --name speed-160m --size 160m --data 'synthetic:docs=20000,len=4096' --steps 150` +
 			` --set train.batch=16 --set train.micro_batch=16 --set tokenizer.vocab=1024 --seeds 3 --probe none` +
 			` --task throughput --keep none --dir runs/speed-160m`, only: trainSpeed},
-	{name: "830m-text", what: "(d) 830m on the same text, as many tokens as half an hour on one H200 allows",
+	{name: "830m-text", what: "(d) 830m on the same text, 33M tokens: as many as half an hour on one H200 allows",
 		sides: three, rates: 1, seeds: 1,
-		command: `antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 1800` +
-			` --set train.batch=32 --set train.micro_batch=16 --set train.eval_every=200 --seeds 1 --probe none` +
+		command: `antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 500` +
+			` --set train.batch=32 --set train.micro_batch=16 --set train.eval_every=100 --seeds 1 --probe none` +
 			` --task lm --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/830m-text`},
 }
