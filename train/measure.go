@@ -1,6 +1,8 @@
 package train
 
 import (
+	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -14,12 +16,33 @@ import (
 // slowStep is what the tokens of a trial step may take before Measure extrapolates instead of trying a larger one.
 const slowStep = time.Second / 2
 
+// Measurable reports whether Measure tries steps of r on d: its weights, gradients and moments take at most half of the
+// free memory.
+func Measurable(d device.Device, r recipe.Recipe) bool {
+	return MemoryOf(r, d.Types(), Layout{}).State <= device.SpareOf(d)/2
+}
+
+// Expected is the time of one step of r on d by its operations: whole steps reach roughly half of the rate of a bare
+// matrix product.
+func Expected(d device.Device, r recipe.Recipe) time.Duration {
+	const share = 0.5
+	_, perToken := r.Model.FLOPs(r.Train.SeqLen)
+	s := perToken * float64(r.Train.Batch) * float64(r.Train.SeqLen) / (MachinePeak(d) * share)
+	return time.Duration(min(s*float64(time.Second), math.MaxInt64/2))
+}
+
 // Measure is the time of one step of r on d, the shortest of a few on random tokens. Plans use it before there is any
 // data. A step that takes long, such as one of a large model on a CPU, is extrapolated from one of fewer tokens; the
-// optimiser's share, which does not depend on tokens, is about what the smallest trial takes.
-func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) { return measure(d, r, time.Now) }
+// optimiser's share, which does not depend on tokens, is about what the smallest trial takes. The time of a model that
+// is not Measurable is Expected.
+func Measure(ctx context.Context, d device.Device, r recipe.Recipe) (time.Duration, error) {
+	if !Measurable(d, r) {
+		return Expected(d, r), nil
+	}
+	return measure(ctx, d, r, time.Now)
+}
 
-func measure(d device.Device, r recipe.Recipe, now func() time.Time) (time.Duration, error) {
+func measure(ctx context.Context, d device.Device, r recipe.Recipe, now func() time.Time) (time.Duration, error) {
 	m, err := model.New(d, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16})
 	if err != nil {
 		return 0, err
@@ -31,7 +54,7 @@ func measure(d device.Device, r recipe.Recipe, now func() time.Time) (time.Durat
 	full := trial{r.Train.Batch, r.Train.SeqLen, r.Train.MicroBatch}
 	fixed := time.Duration(0)
 	for t := full.first(); ; t = t.larger(full) {
-		took, err := t.time(m, o, &r, t == full, now)
+		took, err := t.time(ctx, m, o, &r, t == full, now)
 		switch {
 		case err != nil:
 			return 0, err
@@ -70,7 +93,7 @@ func (t trial) flops(c model.Config) float64 {
 }
 
 // time is the shortest of two steps, or of six of the last trial, whose time is not extrapolated.
-func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool,
+func (t trial) time(ctx context.Context, m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool,
 	now func() time.Time) (best time.Duration, err error) {
 	step := optim.NewStepper(m, o, min(t.micro, t.rows))
 	defer step.Free()
@@ -85,6 +108,9 @@ func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool,
 		times = 6
 	}
 	for i := range times {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		begin := now()
 		if _, _, err := step.Step(&b, i+1, 0); err != nil {
 			return 0, err

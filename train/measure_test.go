@@ -1,6 +1,9 @@
 package train
 
 import (
+	"context"
+	"errors"
+	"math"
 	"testing"
 
 	"antiphase/recipe"
@@ -52,9 +55,37 @@ func TestMeasureOfEveryMicroBatch(t *testing.T) {
 			}
 			r := nano(t, "diff")
 			r.Train.Batch, r.Train.MicroBatch, r.Train.SeqLen = batch, micro, 4
-			if took, err := Measure(d, r); err != nil || took <= 0 {
+			if took, err := Measure(t.Context(), d, r); err != nil || took <= 0 {
 				t.Errorf("%d rows by %d: %v, %v", batch, micro, took, err)
 			}
 		}
+	}
+}
+
+// A model whose weights, gradients and moments need more than half of the free memory is not made: a step's time is
+// then that of its operations. A cancelled measurement ends before its next step.
+func TestMeasureOfLargeModels(t *testing.T) {
+	t.Setenv(homeEnv, t.TempDir())
+	d, r := options(t, "").Device, nano(t, "diff")
+	state := MemoryOf(r, d.Types(), Layout{}).State
+	for spare, tried := range map[int64]bool{2*state + 1: true, 2 * state: true, 2*state - 2: false, 0: false} {
+		small := cramped{d, spare}
+		if Measurable(small, r) != tried {
+			t.Errorf("%d bytes are free, a model has %d: tried is %v", spare, state, !tried)
+		}
+		took, err := Measure(t.Context(), small, r)
+		if want := Expected(small, r); err != nil || !tried && took != want {
+			t.Errorf("%d bytes: %v, %v, want %v", spare, took, err, want)
+		}
+	}
+	_, perToken := r.Model.FLOPs(r.Train.SeqLen)
+	flops := perToken * float64(r.Train.Batch*r.Train.SeqLen)
+	if got, want := Expected(d, r).Seconds(), flops/MachinePeak(d)*2; math.Abs(got-want) > 1e-6*want+1e-9 {
+		t.Errorf("%g operations are expected to take %g s, want %g", flops, got, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Measure(ctx, d, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled measurement: %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func TestMeasureByTheClock(t *testing.T) {
 		at, steps := time.Unix(1.7e9, 0), 0
 		r := nano(t, "diff")
 		r.Train.SeqLen, r.Train.Batch, r.Train.MicroBatch = x.seq, x.batch, x.micro
-		got, err := measure(paced{host, &at, &steps}, r, func() time.Time { return at })
+		got, err := measure(t.Context(), paced{host, &at, &steps}, r, func() time.Time { return at })
 		if err != nil || got != x.want || steps != x.steps {
 			t.Errorf("%d rows of %d, %d at a time: %v in %d steps, want %v in %d; %v", x.batch, x.seq, x.micro, got,
 				steps, x.want, x.steps, err)

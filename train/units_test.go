@@ -259,7 +259,7 @@ func TestMeasure(t *testing.T) {
 	host := cpu.New(cpu.Options{Threads: 1, Precision: cpu.FP32})
 	defer host.Close()
 	d := &live{Device: host}
-	if took, err := Measure(d, nano(t, "diff")); err != nil || took <= 0 || d.n != 0 {
+	if took, err := Measure(t.Context(), d, nano(t, "diff")); err != nil || took <= 0 || d.n != 0 {
 		t.Errorf("%v, %v, %d buffers are left", took, err, d.n)
 	}
 	for name, want := range map[string]bool{"model.safetensors": true, "model-rank-1.safetensors": true,

@@ -22,6 +22,7 @@ type dryRow struct {
 	Tokens     int64   `json:"tokens"` // of one run
 	Bytes      int     `json:"bytes"`  // memory of one run: weights, gradients, moments and activations
 	Seconds    float64 `json:"seconds"`
+	Expected   bool    `json:"expected,omitempty"` // by FLOPs: too large to be tried
 }
 
 // forecast prints the forecast of an experiment; steps are measured on random tokens.
@@ -52,8 +53,7 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 		key := [2]string{r.Size, r.Arch}
 		if !seen[key] {
 			seen[key] = true
-			a.note("measuring a training step of %s %s on %s", r.Size, r.Arch, d.Name())
-			row, err := dryOf(d, r)
+			row, err := dryOf(ctx, a, d, r)
 			if err != nil {
 				return err
 			}
@@ -78,16 +78,20 @@ func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) er
 	return f.presentForecast(a, d, list, slices.Concat(experiment.Unequal(runs), experiment.Slow(speeds)))
 }
 
-func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
+func dryOf(ctx context.Context, a *app, d device.Device, r *experiment.Run) (dryRow, error) {
 	t := r.Recipe.Train
 	memory := train.MemoryOf(r.Recipe, d.Types(), train.Layout{})
-	step, err := train.Measure(d, r.Recipe)
+	tried := train.Measurable(d, r.Recipe)
+	if tried {
+		a.note("measuring a training step of %s %s on %s", r.Size, r.Arch, d.Name())
+	}
+	step, err := train.Measure(ctx, d, r.Recipe)
 	if err != nil {
 		return dryRow{}, err
 	}
 	return dryRow{Size: r.Size, Arch: r.Arch, Parameters: model.Table(r.Recipe.Model).Count(),
 		Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen), Bytes: int(memory.State + memory.Activations),
-		Seconds: step.Seconds() * float64(t.Steps)}, nil
+		Seconds: step.Seconds() * float64(t.Steps), Expected: !tried}, nil
 }
 
 func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, warnings []string) error {
@@ -114,6 +118,12 @@ func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, w
 	fmt.Fprintf(a.out, "\n%d runs (%d of them to choose learning rates), %s tokens, %.2f GiB with %d at once;\n"+
 		"%s of training one after the other on %s, at the speed measured now; judging comes on top\n",
 		runs, f.spec.TuningRuns(), count(float64(tokens)), gib(most*f.jobs), f.jobs, seconds(total), d.Name())
+	for _, r := range list {
+		if r.Expected {
+			fmt.Fprintf(a.out, "%s %s is too large to be tried here; its time is estimated from its FLOPs\n",
+				r.Size, r.Arch)
+		}
+	}
 	if finished > 0 {
 		fmt.Fprintf(a.out, "%d runs are finished; tokens and time in all are those of the others\n", finished)
 	}

@@ -100,7 +100,7 @@ func (f *speedrunFlags) choosePlan(ctx context.Context, a *app, d device.Device,
 		if err != nil {
 			return 0, err
 		}
-		return train.Measure(d, r)
+		return train.Measure(ctx, d, r)
 	})
 	if err != nil {
 		return plan{}, err

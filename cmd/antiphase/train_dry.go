@@ -22,9 +22,9 @@ func (f *trainFlags) forecast(ctx context.Context, a *app, d device.Device, r re
 	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
 	memory := train.MemoryOf(r, d.Types(), train.Layout{})
 	state, acts := int(memory.State), int(memory.Activations)
-	const share = 0.5 // of a bare matrix product's rate, which whole steps roughly reach
-	eta := tokens * all / (train.MachinePeak(d) * share)
-	cast := forecastOf(r, d.Types(), way, f.bandwidth*1e9, eta/float64(max(r.Train.Steps, 1)))
+	step := train.Expected(d, r).Seconds()
+	eta := step * float64(r.Train.Steps)
+	cast := forecastOf(r, d.Types(), way, f.bandwidth*1e9, step)
 	if f.json {
 		return a.json(map[string]any{"arch": r.Model.Arch, "parameters": n, "flops_per_token_forward": forward,
 			"flops_per_token": all, "state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps,
