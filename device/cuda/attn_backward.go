@@ -5,19 +5,20 @@ import (
 	"antiphase/tensor"
 )
 
-// attnPrepare by the number of maps (minus one), the head norm, and whether heads are wider than 256, which takes two
-// iterations of a warp.
-var attnPrepare = func() (all [2][2][2]struct{ rows, norm kernel }) {
-	for i := range 8 {
-		maps, norm, wide := i>>2, i>>1&1, i&1
-		options := []string{define("MAPS", maps+1), define("NORM", norm), define("WIDE", wide+1)}
-		all[maps][norm][wide].rows = kernelOf("attention_prepare", "attention_prepare", options...)
-		all[maps][norm][wide].norm = kernelOf("attention_prepare", "attention_norm", options...)
+// attnPrepare by the number of maps (minus one), the head norm, and the lanes of a row: 4, 8, 16, 32, and 32 that take
+// two pieces of 8 columns each.
+var attnPrepare = func() (all [2][2][5]struct{ rows, norm kernel }) {
+	for i := range 20 {
+		maps, norm, width := i/10, i/5%2, i%5
+		options := []string{define("MAPS", maps+1), define("NORM", norm), define("LANES", 4<<min(width, 3)),
+			define("WIDE", 1+width/4)}
+		all[maps][norm][width].rows = kernelOf("attention_prepare", "attention_prepare", options...)
+		all[maps][norm][width].norm = kernelOf("attention_prepare", "attention_norm", options...)
 	}
 	return all
 }()
 
-// prepareRows is the number of (row, head) pairs per block of attention_prepare.
+// prepareRows is the number of positions, of one head, per block of attention_prepare.
 const prepareRows = 128
 
 // attnScratch is the scratch memory of one backward pass.
@@ -33,11 +34,11 @@ type attnScratch struct {
 // tiles of a sequence (0 without tiled kernels).
 type attnRoom struct {
 	pad, stats, tiles, blocks, counters int
-	columns                             int // rows whose statistics lie together, kind after kind; 0: row by row
+	columns                             int // rows whose statistics lie together, a power of two; 0: row by row
 }
 
 func (c *attnCall) room(pad, stats, tiles int) attnRoom {
-	r := attnRoom{pad: pad, stats: stats, tiles: tiles, blocks: ceil(c.B*pad*c.Heads, prepareRows)}
+	r := attnRoom{pad: pad, stats: stats, tiles: tiles, blocks: c.Heads * ceil(pad, prepareRows) * c.B}
 	if tiles > 0 {
 		r.counters = c.B*c.Heads*tiles + 1
 	}
@@ -104,18 +105,18 @@ func (d *backwardAttention) prepare(c *attnCall, r *attnRoom) (m attnScratch, gr
 	if c.norm.On {
 		raw = c.raw
 	}
-	lanes := 2 // lanes per row, 8 columns each
-	for lanes < 32 && 8*lanes < c.DV {
-		lanes *= 2
+	width := 0
+	for width < 4 && 32<<width < c.DV {
+		width++
 	}
-	k := attnPrepare[c.maps-1][flag(c.norm.On)][flag(c.DV > 8*lanes)]
-	d.launch(k.rows, dim1(r.blocks), dim1(256), 0,
+	k := attnPrepare[c.maps-1][flag(c.norm.On)][width]
+	d.launch(k.rows, dim3(c.Heads, ceil(r.pad, prepareRows), c.B), dim1(256), 0,
 		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats,
 		ptr(c.dlam), m.part,
 		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV),
 		i32(c.dlam.Ld),
-		i32(c.B), i32(c.T), i32(r.pad), i32(c.Heads), i32(c.DV), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)),
-		i32(lanes), i32(r.columns), f32(c.norm.Scale))
+		i32(c.T), i32(r.pad), i32(c.DV), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)), i32(r.columns),
+		f32(c.norm.Scale))
 	if c.weight {
 		d.launch(k.norm, dim1(ceil(c.DV, 32)), dim1(1024), 0, ptr(c.dnorm), m.part, i32(r.blocks), i32(c.DV))
 	}

@@ -80,24 +80,24 @@ func TestHopperLaunches(t *testing.T) {
 			a, g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true)
 			d.AttentionBackward(a, g)
 		},
-			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
+			[]string{"attention_prepare 16,8,2 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
 				"attn_hopper_backward 64,1,1 × 384 + 230480", "attn_hopper_queries 16,16,2 × 128 + 0"}},
 		{"V1", func(d *Device) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"attn_hopper_forward 128,8,4 × 384 + 229448", "attention_prepare 2048,1,1 × 256 + 0",
+		}, []string{"attn_hopper_forward 128,8,4 × 384 + 229448", "attention_prepare 8,64,4 × 256 + 0",
 			"attn_hopper_backward 4096,1,1 × 384 + 232000", "attn_hopper_queries 128,8,4 × 256 + 0"}},
 		{"V2", func(d *Device) {
 			a, g := diffOn(d, 1, 130, 4, 2, 64, 64, 1)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"attn_hopper_forward 8,1,1 × 384 + 98424", "attention_prepare 6,1,1 × 256 + 0",
+		}, []string{"attn_hopper_forward 8,1,1 × 384 + 98424", "attention_prepare 4,2,1 × 256 + 0",
 			"attn_hopper_backward 4,1,1 × 384 + 215632", "attn_hopper_queries 3,4,1 × 256 + 0"}},
 		{"V2, wide heads", func(d *Device) {
 			a, g := diffOn(d, 2, 8192, 8, 8, 128, 128, 1)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"attention_prepare 1024,1,1 × 256 + 0", "attn_hopper_backward 132,1,1 × 384 + 232056",
+		}, []string{"attention_prepare 8,64,2 × 256 + 0", "attn_hopper_backward 132,1,1 × 384 + 232056",
 			"attn_hopper_queries 128,8,2 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)

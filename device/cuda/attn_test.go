@@ -51,28 +51,28 @@ func TestAttnLaunches(t *testing.T) {
 			a, g := attnOn(d, 1, 10, 4, 2, 40, 40, 0, false)
 			d.Attention(a)
 			d.AttentionBackward(a, g)
-		}, []string{"attention_general_forward 10,1,1 × 128 + 0", "attention_prepare 1,1,1 × 256 + 0",
+		}, []string{"attention_general_forward 10,1,1 × 128 + 0", "attention_prepare 4,1,1 × 256 + 0",
 			"attention_general_queries 10,1,1 × 128 + 0", "attention_general_keys 5,1,1 × 128 + 0"}},
 		{"attention backward", func(d *Device) {
 			a, g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true)
 			d.AttentionBackward(a, g)
-		}, []string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
+		}, []string{"attention_prepare 16,8,2 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
 			"attention_backward 64,1,1 × 256 + 164864", "attention_queries 16,16,2 × 256 + 0"}},
 		{"attention backward of narrow heads",
 			func(d *Device) { a, g := attnOn(d, 1, 1000, 2, 2, 64, 64, 0, false); d.AttentionBackward(a, g) },
-			[]string{"attention_prepare 16,1,1 × 256 + 0", "attention_backward 16,1,1 × 128 + 82944",
+			[]string{"attention_prepare 2,8,1 × 256 + 0", "attention_backward 16,1,1 × 128 + 82944",
 				"attention_queries 16,2,1 × 128 + 0"}},
 		{"diffattention V1", func(d *Device) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"diffattention_forward 128,8,4 × 256 + 164864", "attention_prepare 2048,1,1 × 256 + 0",
+		}, []string{"diffattention_forward 128,8,4 × 256 + 164864", "attention_prepare 8,64,4 × 256 + 0",
 			"diffattention_backward 4096,1,1 × 256 + 225280", "diffattention_queries 128,8,4 × 256 + 0"}},
 		{"diffattention V2", func(d *Device) {
 			a, g := diffOn(d, 1, 130, 4, 2, 128, 128, 1)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"diffattention_forward 2,4,1 × 256 + 169984", "attention_prepare 6,1,1 × 256 + 0",
+		}, []string{"diffattention_forward 2,4,1 × 256 + 169984", "attention_prepare 4,2,1 × 256 + 0",
 			"diffattention_backward 4,1,1 × 256 + 217088", "diffattention_queries 3,4,1 × 256 + 0"}},
 		{"diffattention cached", func(d *Device) {
 			cache, slot, pos := cached(d, 3, 20)

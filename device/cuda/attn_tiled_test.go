@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"antiphase/device"
+	"antiphase/internal/cu"
 	"antiphase/tensor"
 )
 
@@ -70,10 +71,18 @@ func (c *tiledCase) results() map[string]tensor.Tensor {
 	return all
 }
 
+// litter fills scratch memory with NaN, as other ops may leave it.
+func litter(d *Device) {
+	const size = 1 << 24
+	b := cu.Block{Addr: d.scratch(size), Rows: 1, Width: size, Pitch: size}
+	d.fail(d.now().Upload(b, bytes.Repeat([]byte{0xff}, size)))
+}
+
 // run does forward and backward and reads the results.
 func (c *tiledCase) run(t *testing.T) map[string][]float64 {
 	t.Helper()
 	c.d.Zero(c.dnorm)
+	litter(c.d)
 	c.d.attend(&c.attnCall)
 	c.d.attendBackward(&c.attnCall)
 	if err := c.d.Sync(); err != nil {
