@@ -74,13 +74,37 @@ func TestPickRows(t *testing.T) {
 		{132, 227 << 10, 32, 132*32 + 1, 64, "matmul_rows32_3"},
 		{132, 227 << 10, 32, 1 << 20, 64, "matmul_rows32_4"}, {132, 227 << 10, 33, 64, 64, "matmul_rows64_1"},
 		{132, 227 << 10, 65, 67 * 16, 64, "matmul_rows64_2"},
-		{132, 100 << 10, 33, 64, 64, "matmul_rows32_1"}, {132, 100 << 10, 33, 1 << 20, 64, "matmul_rows32_2"},
+		{132, 100 << 10, 33, 64, 64, "matmul_rows64_1"}, {132, 100 << 10, 33, 1 << 20, 64, "matmul_rows64_2"},
+		{132, 79 << 10, 33, 64, 64, "matmul_rows32_1"}, {132, 88 << 10, 33, 1 << 20, 1024, "matmul_rows64_1"},
+		{132, 87 << 10, 33, 1 << 20, 1024, "matmul_rows32_2"},
 	} {
 		d, _ := fakeDevice(t)
 		d.info.SMs, d.info.Shared = c.sms, c.shared
-		if got := d.pickRows(c.m, c.n, c.k); got.name() != c.want || got.shared(c.k) > c.shared {
+		if got := d.pickRows(c.m, c.n, c.k); got.name() != c.want || !got.fits(c.k, c.shared) {
 			t.Errorf("%d rows, %d columns, k = %d with %d bytes: %s of %d bytes, want %s", c.m, c.n, c.k, c.shared,
-				got.name(), got.shared(c.k), c.want)
+				got.name(), got.shared(c.k, c.shared), c.want)
+		}
+	}
+}
+
+// How many half pieces of weights a warp holds on a GPU with 227 KiB of shared memory for a block: all of the products
+// of 160m and 830m at batch 64 but one of six in 830m's gate and up, and on one with less than it needs, three.
+func TestHeldWeights(t *testing.T) {
+	for _, c := range []struct {
+		m, n, k, most, held, shared int
+	}{
+		{64, 2304, 768, 227 << 10, 4, 128 << 10}, {64, 768, 768, 227 << 10, 4, 96 << 10},
+		{64, 4096, 768, 227 << 10, 4, 128 << 10}, {64, 768, 2048, 227 << 10, 8, 128 << 10},
+		{64, 4608, 1536, 227 << 10, 6, 208 << 10}, {64, 1536, 1536, 227 << 10, 6, 112 << 10},
+		{64, 8192, 1536, 227 << 10, 5, 224 << 10}, {64, 1536, 4096, 227 << 10, 16, 192 << 10},
+		{32, 8192, 1536, 227 << 10, 6, 224 << 10}, {64, 64, 8, 227 << 10, 2, 80 << 10},
+		{64, 1536, 4096, 90 << 10, 3, 88 << 10}, {64, 8192, 64, 227 << 10, 2, 136 << 10},
+	} {
+		d, _ := fakeDevice(t)
+		d.info.SMs, d.info.Shared = 132, c.most
+		s := d.pickRows(c.m, c.n, c.k)
+		if held, shared := s.held(c.k, c.most), s.shared(c.k, c.most); held != c.held || shared != c.shared {
+			t.Errorf("%+v: %d half pieces of %s in %d bytes", c, held, s.name(), shared)
 		}
 	}
 }

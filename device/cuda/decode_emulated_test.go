@@ -15,6 +15,7 @@ func TestEmulatedDecode(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	rowsRight(t, d)
+	heldRight(t, d)
 	cachedRight(t, d, 140, func(s attnShape) bool { return long() || s.d == 64 })
 }
 

@@ -14,6 +14,7 @@ import (
 func TestDecode(t *testing.T) {
 	d := gpu(t, nil)
 	rowsRight(t, d)
+	heldRight(t, d)
 	cachedRight(t, d, 700, func(attnShape) bool { return false })
 	leftRight(t, d)
 	gatedRight(t, d)
@@ -26,7 +27,7 @@ func TestDecode(t *testing.T) {
 func TestDecodeChained(t *testing.T) {
 	d := gpu(t, nil)
 	for _, arch := range []string{"plain", "diff", "diff2"} {
-		for _, rows := range []int{1, 3} {
+		for _, rows := range []int{1, 3, 40} {
 			s := newDecodeStep(d, 0, arch, rows, 512)
 			newest := (7*7919+13)%(8*rows)*64 + 63 // slot 0's last, see decodePages
 			s.run(func() {
@@ -96,6 +97,29 @@ func rowsRight(t *testing.T, d *Device) {
 		d.stream(one, x[0].RowRange(69, 70), w[0], k, op)
 		if got := read(d, one); !bytes.Equal(got, first[69*n*4:]) {
 			t.Errorf("the last of 70 rows has other bits alone, k=%d", k)
+		}
+	}
+}
+
+// heldRight holds products of more than 16 rows, aligned, to the same bits with all weights held as with a ring of
+// three half pieces and with none, which up to 16 rows have.
+func heldRight(t *testing.T, d *Device) {
+	defer func(most int) { d.info.Shared = most }(d.info.Shared)
+	b := newBeside(t, d)
+	for _, k := range []int{72, 2120} {
+		const n = 70
+		x, w := b.random(tensor.BF16, n, k, 8, 1)[0], b.random(tensor.BF16, n, k, 8, 1)[0]
+		y, op := b.random(tensor.F32, n, n, 0, 1)[0], device.MatMul{TransB: true}
+		d.streamBy(rowsSecond, y, x, w, k, op)
+		want := read(d, y)
+		for _, s := range slices.Concat(rowsStaged[0], rowsStaged[1]) {
+			for _, most := range []int{1, 160 << 10, 227 << 10} {
+				d.info.Shared = most
+				d.Zero(y)
+				if d.streamBy(s, y, x, w, k, op); !bytes.Equal(read(d, y), want) {
+					t.Errorf("%s of k=%d, %d of its weights held: other bits", s.name(), k, s.held(k, most))
+				}
+			}
 		}
 	}
 }

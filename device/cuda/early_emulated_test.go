@@ -61,3 +61,33 @@ func (x *bytesCase) early(slots, p int32) {
 	}
 	x.release(call.q, call.lam, call.out)
 }
+
+// TestEmulatedEarlyRows: before its turn a product of more than 16 rows reads no x, and no weights that a kernel before
+// it may still write.
+func TestEmulatedEarlyRows(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	e, b := d.drv.(*emulator), newBeside(t, d)
+	const m, n, k = 40, 70, 1096
+	x, w := b.random(tensor.BF16, m, k, 8, 1)[0], b.random(tensor.BF16, n, k, 8, 1)[0]
+	y := b.random(tensor.F32, m, n, 0, 1)[0]
+	for _, s := range []rowsKernel{rowsStaged[0][0], rowsStaged[0][3], rowsStaged[1][1]} {
+		run := func(pending ...tensor.Tensor) []byte {
+			d.Zero(y)
+			for _, p := range pending {
+				e.pending = append(e.pending, memory(p))
+			}
+			d.streamBy(s, y, x, w, k, device.MatMul{TransB: true})
+			e.pending = nil
+			return read(d, y)
+		}
+		want := run()
+		if !bytes.Equal(run(x), want) {
+			t.Errorf("%s reads rows that are not there yet", s.name())
+		}
+		d.fresh.wrote(w)
+		if !bytes.Equal(run(x, w), want) {
+			t.Errorf("%s reads weights that are not there yet", s.name())
+		}
+	}
+}

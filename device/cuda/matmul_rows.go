@@ -116,7 +116,13 @@ func (n *normCall) makes(p *productCall) bool {
 }
 
 // multiplyRows launches a product alone, with the norm before it.
-func (d *queue) multiplyRows(p *productCall) { d.launchRows(p, p.s.alone, 0) }
+func (d *queue) multiplyRows(p *productCall) {
+	if p.s.staged() {
+		d.launchRows(p, p.s.alone, 0, i32(p.s.held(p.k, d.info.Shared)))
+		return
+	}
+	d.launchRows(p, p.s.alone, 0)
+}
 
 // launchRows launches a product with one of its kernels, whose own arguments are more, and everything that is held.
 // Weights that may still be written are waited for.
@@ -132,8 +138,8 @@ func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint6
 		flags |= flag(d.fresh.settled(n.w, 0, 0)) * rowsGain
 	}
 	args = append(args, ptr(p.w), i32(p.w.Ld), ptr(p.c), i32(p.c.Ld), i32(p.c.Rows), i32(p.c.Cols), i32(p.k), flags)
-	d.launch(run, dim2(ceil(p.c.Cols, p.s.cols), ceil(p.c.Rows, p.s.rows)), dim1(32*rowsWarps), p.s.shared(p.k),
-		append(args, more...)...)
+	d.launch(run, dim2(ceil(p.c.Cols, p.s.cols), ceil(p.c.Rows, p.s.rows)), dim1(32*rowsWarps),
+		p.s.shared(p.k, d.info.Shared), append(args, more...)...)
 	d.fresh.wrote(p.c)
 	if p.norm {
 		d.fresh.wrote(n.y, n.rstd, n.sum)
@@ -164,10 +170,10 @@ func (d *products) pickRows(m, n, k int) rowsKernel {
 	case m <= rowsSecond.rows:
 		return rowsSecond
 	}
-	kernels := rowsStaged[flag(m > 32 && rowsStaged[1][0].shared(k) <= d.info.Shared)]
+	kernels := rowsStaged[flag(m > 32 && rowsStaged[1][0].fits(k, d.info.Shared))]
 	best := kernels[0]
 	for _, s := range kernels[1:] {
-		if ceil(n, best.cols)*ceil(m, best.rows) <= d.info.SMs || s.shared(k) > d.info.Shared {
+		if ceil(n, best.cols)*ceil(m, best.rows) <= d.info.SMs || !s.fits(k, d.info.Shared) {
 			break
 		}
 		best = s
@@ -181,25 +187,40 @@ func (d *products) pickRows(m, n, k int) rowsKernel {
 // columns would leave SMs idle, there are twice as many of 8.
 func (d *products) firstRows(n, k int) rowsKernel {
 	switch {
-	case ceil(n, rowsLong.cols) < d.info.SMs && rowsHalf.shared(k) <= d.info.Shared:
+	case ceil(n, rowsLong.cols) < d.info.SMs && rowsHalf.fits(k, d.info.Shared):
 		return rowsHalf
 	case k <= maxShort:
 		return rowsShort
-	case rowsLong.shared(k) <= d.info.Shared:
+	case rowsLong.fits(k, d.info.Shared):
 		return rowsLong
 	}
 	return rowsAny
 }
 
+// staged reports whether the kernel's warps have rings of half pieces: those for more than 16 rows.
+func (s rowsKernel) staged() bool { return s.rows > rowsSecond.rows }
+
+// held is how many half pieces of weights a warp of a staged kernel requests before the kernel's turn: as many as fit
+// beside two of x, if a block may have most bytes of shared memory, at least three, and at most all of them.
+func (s rowsKernel) held(k, most int) int {
+	const least = 3
+	all := 2 * ceil(ceil(k, rowsPiece), rowsWarps)
+	return min(all, max(least, (most/rowsWarps-2*s.rows*rowsPiece)/(s.cols*rowsPiece)))
+}
+
 // shared is the shared memory of the warps' sums, at least 16 columns, padded by 4; for long k also of the weights,
-// rows padded by 32; and for many rows at least that of the warps' rings of three half pieces.
-func (s rowsKernel) shared(k int) int {
+// rows padded by 32; and for many rows at least that of the warps' rings. A half piece of a row has as many bytes as a
+// piece has elements.
+func (s rowsKernel) shared(k, most int) int {
 	sums := rowsWarps * s.rows * (max(s.cols, 16) + 4) * 4
 	switch {
 	case s == rowsLong || s == rowsHalf:
 		return sums + s.cols*(ceil(k, rowsPiece)*rowsPiece+32)*2
-	case s.rows > rowsSecond.rows:
-		return max(sums, rowsWarps*3*(s.cols+s.rows)*rowsPiece)
+	case s.staged():
+		return max(sums, rowsWarps*(s.held(k, most)*s.cols+2*s.rows)*rowsPiece)
 	}
 	return sums
 }
+
+// fits reports whether a block may have the shared memory that the kernel needs.
+func (s rowsKernel) fits(k, most int) bool { return s.shared(k, most) <= most }

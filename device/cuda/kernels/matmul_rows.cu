@@ -9,7 +9,7 @@
 //	        them
 //	long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns if there would
 //	        be fewer blocks than SMs
-//	staged  more rows, where x is the larger part: a ring of half pieces of both in shared memory
+//	staged  more rows: half pieces in shared memory, all or most of the weights and a ring of x, the larger part
 // Weights are loaded before the kernels that compute x have ended (early.cuh); blocks for up to 8 rows are so small
 // that two kernels share an SM. Those of 16 columns for up to 8 rows can also do the next op (turn.cuh); with weights
 // in registers they can also compute x with a norm (left.cuh).
@@ -197,59 +197,79 @@ matmul_norm8_short(NORM_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, i
   rows<1, 1, 2>(FROM_NORM, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);
 }
 
-// A half piece of `count` rows starting at row0, rows 64 bytes apart: a quarter of a warp reads two rows without bank
-// conflicts.
-__device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int row0, int rows, int count, int k0,
-                                          int k, bool vec) {
-  const int lane = threadIdx.x & 31, at = k0 + (lane & 3) * 8;
-  for (int r = lane >> 2; r < count; r += 8) {
-    const bool there = row0 + r < rows && at < k;
-    const bf16* p = from + (row0 + r) * ld + at;
-    if (vec) cpAsync16(sharedAddr(to + r * 32 + (lane & 3) * 8), there ? p : from, there ? 16 : 0);
-    else *(uint4*)(to + r * 32 + (lane & 3) * 8) = fetchRow(p, there, false);
-  }
+// Copies a half piece of up to ROWS rows, 64 bytes apart: a quarter of a warp reads two rows without bank conflicts.
+// from is the lane's element of the first row that it copies, one in eight, and `left` the rows from there on. What is
+// not inside becomes 0. Nothing is copied to rows that do not exist: they have no part in the sums of others.
+template <int ROWS>
+__device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int left, bool inside) {
+  const u32 at = sharedAddr(to);
+#pragma unroll
+  for (int r = 0; r < ROWS; r += 8)
+    if (r < left) cpAsync16(at + r * 64, from + (i64)r * (int)ld, inside ? 16 : 0);
+}
+// The same of rows that are not aligned.
+template <int ROWS>
+__device__ __forceinline__ void fetchHalf(bf16* to, const bf16* from, i64 ld, int left, bool inside) {
+#pragma unroll 1
+  for (int r = 0; r < ROWS && r < left; r += 8) *(uint4*)(to + r * 32) = fetchRow(from + r * ld, inside, false);
 }
 
-// Each warp has a ring of STAGES half pieces: 16·R rows of weights, then 8·X rows of x.
+// Each warp has its own memory: `held` half pieces of weights, 16·R rows each, and two of x, 8·X rows each. Both are
+// rings, but where there is room (matmul_rows.go) the first holds all of the warp's weights, so that they are all
+// requested before the kernel's turn, and only x, which comes from the L2, is waited for after it. held is at least 2.
 template <int R, int X>
 __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n,
-                                       int k, int flags) {
+                                       int k, int flags, int held) {
   extern __shared__ float warpSums[];
-  constexpr int STAGES = 3, STAGE = (16 * R + 8 * X) * 32;
+  constexpr int WEIGHTS = 16 * R * 32, INPUT = 8 * X * 32;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const int m0 = blockIdx.y * 8 * X, n0 = blockIdx.x * 16 * R;
+  const int m0 = blockIdx.y * 8 * X, n0 = blockIdx.x * 16 * R, first = warp * PIECE + 8 * t;
   const int pieces = (k + PIECE - 1) / PIECE, steps = pieces > warp ? (pieces - warp + WARPS - 1) / WARPS * 2 : 0;
-  bf16* ring = (bf16*)warpSums + warp * STAGES * STAGE;
-  const auto begin = [&](int i) { return (warp + WARPS * (i >> 1)) * PIECE + (i & 1) * 32; };
-  const auto weights = [&](int i) { stageHalf(ring + i % STAGES * STAGE, w, ldw, n0, n, 16 * R, begin(i), k, true); };
-  const auto input = [&](int i) { stageHalf(ring + i % STAGES * STAGE + 16 * R * 32, x, ldx, m0, m, 8 * X, begin(i), k,
-                                            flags & VEC_X); };
+  bf16* ring = (bf16*)warpSums + warp * (held * WEIGHTS + 2 * INPUT) + g * 32 + 8 * t; // the lane's
+  bf16* inputs = ring + held * WEIGHTS;
+  w += (n0 + g) * ldw, x += (m0 + g) * ldx;
+  const auto weights = [&](int i, int slot) {
+    const int at = first + (i >> 1) * PIECE * WARPS + (i & 1) * 32;
+    stageHalf<16 * R>(ring + slot * WEIGHTS, at < k ? w + at : w, ldw, n - n0 - g, at < k);
+  };
+  const auto input = [&](int i, int half) {
+    const int at = first + (i >> 1) * PIECE * WARPS + half * 32;
+    const bf16* from = at < k ? x + at : x;
+    if (flags & VEC_X) stageHalf<8 * X>(inputs + half * INPUT, from, ldx, m - m0 - g, at < k);
+    else fetchHalf<8 * X>(inputs + half * INPUT, from, ldx, m - m0 - g, at < k);
+  };
   float acc[R][X][4] = {};
   beginNext();
   if (!(flags & EARLY_W)) waitEarlier();
-  for (int i = 0; i < STAGES && i < steps; i++) weights(i);
+  for (int i = 0; i < held && i < steps; i++) weights(i, i);
   waitEarlier();
-  for (int i = 0; i < STAGES; i++) {
-    if (i < steps) input(i);
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    if (steps > 0) input(0, half);
     cpCommit();
   }
-  for (int i = 0; i < steps; i++) {
-    cpWait<STAGES - 1>();
-    __syncwarp();
-    const bf16* from = ring + i % STAGES * STAGE + g * 32 + 8 * t;
-    uint4 a[R][2];
+  int slot = 0;
+  for (int i = 0; i < steps; i += 2)
 #pragma unroll
-    for (int r = 0; r < 2 * R; r++) a[r >> 1][r & 1] = *(const uint4*)(from + r * 8 * 32);
+    for (int half = 0; half < 2; half++) {
+      cpWait<1>();
+      __syncwarp();
+      const bf16 *rows = ring + slot * WEIGHTS, *columns = inputs + half * INPUT;
+      uint4 a[R][2];
 #pragma unroll
-    for (int j = 0; j < X; j++) {
-      const uint4 b = *(const uint4*)(from + (16 * R + 8 * j) * 32);
+      for (int r = 0; r < 2 * R; r++) a[r >> 1][r & 1] = *(const uint4*)(rows + r * 8 * 32);
 #pragma unroll
-      for (int r = 0; r < R; r++) step32(acc[r][j], a[r][0], a[r][1], b);
+      for (int j = 0; j < X; j++) {
+        const uint4 b = *(const uint4*)(columns + j * 8 * 32);
+#pragma unroll
+        for (int r = 0; r < R; r++) step32(acc[r][j], a[r][0], a[r][1], b);
+      }
+      __syncwarp();
+      if (i + half + held < steps) weights(i + half + held, slot);
+      if (i + 2 < steps) input(i + 2, half);
+      cpCommit();
+      slot = slot + 1 == held ? 0 : slot + 1;
     }
-    __syncwarp();
-    if (i + STAGES < steps) weights(i + STAGES), input(i + STAGES);
-    cpCommit();
-  }
   cpWait<0>();
   __syncthreads(); // the rings are reused for the sums
   Plain out = {c, ldc, flags};
@@ -258,8 +278,9 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i6
 
 #define STAGED(name, R, X)                                                                                 \
   extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                              \
-  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) { \
-    staged<R, X>(x, ldx, w, ldw, c, ldc, m, n, k, flags);                                                  \
+  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags,   \
+       int held) {                                                                                         \
+    staged<R, X>(x, ldx, w, ldw, c, ldc, m, n, k, flags, held);                                            \
   }
 STAGED(matmul_rows32_1, 1, 4)
 STAGED(matmul_rows32_2, 2, 4)
