@@ -15,13 +15,14 @@ const (
 	byteStages = 2
 )
 
-// byteKernel is the kernel of a shape, and how many of its blocks share an SM.
+// byteKernel are the kernels of a shape, whose splits are taken by warps or, if there are few, by blocks with a warp
+// for each stage (kernels/attn_bytes_few.cuh), and how many blocks share an SM.
 type byteKernel struct {
-	kernel
-	blocks int
+	many, few kernel
+	blocks    int
 }
 
-// byteKernels are the shapes whose splits over an int8 cache are taken by single warps.
+// byteKernels are the shapes whose splits over an int8 cache are taken by single warps, or by blocks.
 var byteKernels = func() map[attnShape]byteKernel {
 	all := map[attnShape]byteKernel{}
 	for _, d := range []int{64, 96, 128} {
@@ -31,7 +32,8 @@ var byteKernels = func() map[attnShape]byteKernel {
 		}
 		options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DSPLIT=%d -DBLOCKS=%d -DSTAGES=%d -DSHARED=%d", s.d, s.dv,
 			byteSplit, blocks, byteStages, s.byteShared())
-		all[s] = byteKernel{earlyOf("diffattention_bytes", "diffattention_bytes", options), blocks}
+		all[s] = byteKernel{earlyOf("diffattention_bytes", "diffattention_bytes", options),
+			earlyOf("diffattention_bytes", "diffattention_bytes_few", options), blocks}
 	}
 	return all
 }()
@@ -56,10 +58,16 @@ func (c *cachedCall) ownBytes(cache *device.Cache, shared int) (byteKernel, bool
 		max(cache.K.Rows*cache.K.Ld, cache.V.Rows*cache.V.Ld) <= mostBytes
 }
 
-// splitBytes launches the rows' partial sums. Blocks stay, and their warps take one split after the other.
+// splitBytes launches the rows' partial sums. If a block for each split fits on the GPU in two rounds, there is one.
+// Else blocks stay, and their warps take one split after the other. The cache's capacity and the number of rows decide
+// this, and the bits do not depend on it.
 func (d *cachedAttention) splitBytes(k byteKernel, c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
-	blocks := min(ceil(c.Heads*c.parts*q.Rows, byteWarps), d.info.SMs*k.blocks)
-	d.launch(k.kernel, dim1(blocks), dim1(32*byteWarps), attnShape{c.maps, c.keys, c.D, c.DV}.byteShared(),
+	splits, most := c.Heads*c.parts*q.Rows, d.info.SMs*k.blocks
+	run, blocks := k.many, min(ceil(splits, byteWarps), most)
+	if splits <= 2*most {
+		run, blocks = k.few, splits
+	}
+	d.launch(run, dim1(blocks), dim1(32*byteWarps), attnShape{c.maps, c.keys, c.D, c.DV}.byteShared(),
 		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
 		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(q.Rows), i32(c.parts),
 		f32(c.Scale), i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows),

@@ -32,8 +32,17 @@ func rowOf(n int, f func(i int) float64) []float32 {
 	return x
 }
 
+// byBoth runs f where warps take the splits, several each, and where blocks do.
+func (x *bytesCase) byBoth(f func()) {
+	defer func(n int) { x.d.info.SMs = n }(x.d.info.SMs)
+	for _, n := range []int{1, 1000} {
+		x.d.info.SMs = n
+		f()
+	}
+}
+
 // splitsEnd wants rows whose last key is at, before and behind the ends of stages and splits as float64 has them, and
-// each with the same bits alone as in the batch.
+// each with the same bits alone, where blocks take the splits, as in the batch, where warps do.
 func (x *bytesCase) splitsEnd() {
 	x.t.Helper()
 	var slots, last []int32
@@ -42,8 +51,11 @@ func (x *bytesCase) splitsEnd() {
 			slots, last = append(slots, int32(len(slots)%2)), append(last, int32(p))
 		}
 	}
+	defer func(n int) { x.d.info.SMs = n }(x.d.info.SMs)
 	call, slot, pos := x.call(1, slots, last)
+	x.d.info.SMs = 1
 	x.d.attendCached(&call, x.c, slot, pos)
+	x.d.info.SMs = 1000
 	near(x.t, x.d, fmt.Sprintf("%+v, pages of %d", x.s, x.c.PageSize), call.out, x.want(&call, slots, last), 4.2e-3)
 	all, n := read(x.d, call.out), 2*call.out.Cols
 	one := call
@@ -67,8 +79,6 @@ func (x *bytesCase) notFinite() {
 	x.t.Helper()
 	s, end := x.s, int32(x.context)-1
 	call, slot, pos := x.call(1, []int32{1, 1, 1, 1, 1}, []int32{end, end - 1, end - 27, end - 27, end - 27})
-	defer func(n int) { x.d.info.SMs = n }(x.d.info.SMs)
-	x.d.info.SMs = 1 // so that a warp comes to the other rows after the first
 	q := floats(x.d, call.q)
 	far := func(i int) float64 { // from the first row's query, so that the weight is 0
 		head := i / s.d
@@ -174,9 +184,9 @@ func bytesEdges(t *testing.T, d *Device, s attnShape) {
 		x.written()
 		x.splitsEnd()
 		if c[0] > 140 {
-			x.astray()
-			x.nothing()
-			x.notFinite()
+			x.byBoth(x.astray)
+			x.byBoth(x.nothing)
+			x.byBoth(x.notFinite)
 		}
 		x.free()
 	}
@@ -190,24 +200,30 @@ func TestBytesEdges(t *testing.T) {
 	}
 }
 
-// Warps take the splits of a cache of bytes where heads have their own keys, rows lie on 16 bytes and the rings fit; in
-// all other cases blocks do. Before its turn a kernel copies keys only for a row that is alone.
+// Warps take the splits of a cache of bytes, or blocks of one kernel where all are on the GPU at once, if heads have
+// their own keys, rows lie on 16 bytes and the rings fit; in all other cases blocks of another kernel do. Before its
+// turn a kernel copies keys only for a row that is alone.
 func TestBytesBySplits(t *testing.T) {
+	const many, few, other = "diffattention_bytes", "diffattention_bytes_few", "diffattention_split"
 	for name, c := range map[string]struct {
 		rows, heads, dim, shared, off, lines int
-		warps, early                         bool
+		by                                   string
+		early                                bool
 	}{
-		"a row":                  {rows: 1, heads: 2, dim: 64, warps: true, early: true},
-		"two rows":               {rows: 2, heads: 2, dim: 64, warps: true},
-		"wide heads":             {rows: 2, heads: 2, dim: 128, warps: true},
-		"narrow heads":           {rows: 1, heads: 2, dim: 32, early: true},
-		"shared keys":            {rows: 1, heads: 4, dim: 64, early: true},
-		"rows that lie askew":    {rows: 1, heads: 2, dim: 64, off: 8, early: true},
-		"little shared memory":   {rows: 2, heads: 2, dim: 64, shared: 99 << 10, warps: true},
-		"too little of it":       {rows: 2, heads: 2, dim: 96, shared: 99 << 10},
-		"of a head that is wide": {rows: 2, heads: 2, dim: 128, shared: 150 << 10},
-		"a cache of 64 GiB":      {rows: 2, heads: 2, dim: 64, lines: mostBytes / 272, warps: true},
-		"a larger one":           {rows: 2, heads: 2, dim: 64, lines: mostBytes/272 + 1},
+		"a row":                  {rows: 1, heads: 2, dim: 64, by: few, early: true},
+		"two rows":               {rows: 2, heads: 2, dim: 64, by: few},
+		"rows of 792 splits":     {rows: 132, heads: 2, dim: 64, by: few},
+		"rows of 798 splits":     {rows: 133, heads: 2, dim: 64, by: many},
+		"wide heads":             {rows: 88, heads: 2, dim: 128, by: few},
+		"many wide heads":        {rows: 89, heads: 2, dim: 128, by: many},
+		"narrow heads":           {rows: 1, heads: 2, dim: 32, by: other, early: true},
+		"shared keys":            {rows: 1, heads: 4, dim: 64, by: other, early: true},
+		"rows that lie askew":    {rows: 1, heads: 2, dim: 64, off: 8, by: other, early: true},
+		"little shared memory":   {rows: 2, heads: 2, dim: 64, shared: 99 << 10, by: few},
+		"too little of it":       {rows: 2, heads: 2, dim: 96, shared: 99 << 10, by: other},
+		"of a head that is wide": {rows: 2, heads: 2, dim: 128, shared: 150 << 10, by: other},
+		"a cache of 64 GiB":      {rows: 2, heads: 2, dim: 64, lines: mostBytes / 272, by: few},
+		"a larger one":           {rows: 2, heads: 2, dim: 64, lines: mostBytes/272 + 1, by: other},
 	} {
 		d, drv := fakeDevice(t)
 		if c.shared > 0 {
@@ -221,8 +237,7 @@ func TestBytesBySplits(t *testing.T) {
 			Table: on(d, tensor.I32, 4, 20, 20), PageSize: 16, KHeads: 4, VHeads: 2, D: c.dim, DV: 2 * c.dim}
 		d.DiffAttentionCached(a, cache, ints(d, c.rows), ints(d, c.rows))
 		got := drv.Launches[len(drv.Launches)-2] // the join comes last
-		warps, early := got.Kernel == "diffattention_bytes", got.Args[len(got.Args)-1] == 1
-		if warps != c.warps || early != c.early {
+		if early := got.Args[len(got.Args)-1] == 1; got.Kernel != c.by || early != c.early {
 			t.Errorf("%s: launched %s, early is %v", name, got.Kernel, early)
 		}
 		if err := d.Sync(); err != nil {

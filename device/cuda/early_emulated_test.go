@@ -28,7 +28,7 @@ func TestEmulatedEarly(t *testing.T) {
 		x := newBytesCase(t, d, s, 301, 16, 0, 16)
 		x.written()
 		for _, p := range []int32{0, 31, 32, 127, 128, 129, 255, 256, 300} {
-			x.early(1, p)
+			x.byBoth(func() { x.early(1, p) })
 		}
 		x.free()
 	}

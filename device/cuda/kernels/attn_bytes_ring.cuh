@@ -27,13 +27,15 @@ __device__ __forceinline__ Item nextItem(const Bytes& a, int id) {
   return x;
 }
 
-// Where an item's keys are. Those beyond the last repeat it, and a row that does not exist is the first.
-__device__ __forceinline__ void findRows(Room& r, const Bytes& a, const Item& x) {
+// Where the keys of an item's stages from and on are. Those beyond the last repeat it, and a row that does not exist is
+// the first.
+template <int COUNT>
+__device__ __forceinline__ void findRows(Room& r, const Bytes& a, const Item& x, int from) {
   const int lane = threadIdx.x & 31;
   __syncwarp();
 #pragma unroll
-  for (int j = 0; j < PER; j++) {
-    const int key = x.at * SPLIT + min(lane + 32 * j, x.count - 1);
+  for (int j = 0; j < COUNT; j++) {
+    const int key = x.at * SPLIT + min(lane + 32 * (from + j), x.count - 1);
     const u32 row = max(0, pageRow(a.cache, a.slot[x.n], key, a.fault));
     r.row[0][lane + 32 * j] = row * (u32)(a.ldk / 16), r.row[1][lane + 32 * j] = row * (u32)(a.ldv / 16);
   }
@@ -60,9 +62,9 @@ __device__ __forceinline__ void copyRows(u32 to, const byte* from, const u32* ro
   }
 }
 
-// Copies a stage of an item, K's first.
-__device__ __forceinline__ void copyStage(const Room& r, const Bytes& a, u32 to, const Item& x, int stage) {
-  const int values = stage - x.stages();
+// Copies a stage of an item, K's first, of which there are `keys`.
+__device__ __forceinline__ void copyStage(const Room& r, const Bytes& a, u32 to, const Item& x, int stage, int keys) {
+  const int values = stage - keys;
   if (values >= 0) {
     copyRows<V_ROW, V_PITCH>(to, a.v + x.h * VALUE, r.row[1] + 32 * values);
     return;
@@ -85,9 +87,9 @@ struct Ahead {
   __device__ __forceinline__ void copy(Room& r, const Bytes& a) {
     if (item.at < a.splits && stage == 2 * item.stages()) {
       item = nextItem(a, item.id + gridDim.x * WARPS), stage = 0;
-      if (item.at < a.splits) findRows(r, a, item);
+      if (item.at < a.splits) findRows<PER>(r, a, item, 0);
     }
-    if (item.at < a.splits) copyStage(r, a, ring + slot * STAGE, item, stage++);
+    if (item.at < a.splits) copyStage(r, a, ring + slot * STAGE, item, stage++, item.stages());
     slot = slot + 1 == STAGES ? 0 : slot + 1;
     cpCommit();
   }

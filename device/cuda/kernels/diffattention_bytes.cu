@@ -1,5 +1,6 @@
 // DiffAttentionCached of heads with their own keys over an int8 cache (split-K): a warp takes a split of a row and head
-// by itself, then another one, without a barrier of the block. The sums go to kernel 2 of attn_cached.cuh.
+// by itself, then another one, without a barrier of the block; few splits have a block each (attn_bytes_few.cuh). The
+// sums go to kernel 2 of attn_cached.cuh.
 //
 // K and then V of a split come in stages of 32 keys, copied into the warp's own ring in shared memory. Copies run ahead
 // of the products by the whole ring, into the next split too, so that memory never waits for arithmetic. Rows of a
@@ -38,15 +39,21 @@ static_assert(WARPS * STAGES * STAGE == SHARED, "attn_bytes.go counts shared mem
 // Columns of V that a lane takes at once.
 constexpr int COLUMNS = V_ROW % 128 == 0 ? 16 : V_ROW % 64 == 0 ? 8 : 4, CHUNKS = V_ROW / 8 / COLUMNS;
 
-// The shared memory of a warp, besides the ring. Columns of operands are 4 banks apart.
-struct Room {
-  __align__(16) byte query[MAPS][2][HEAD + 16];
-  __align__(16) float score[MAPS][SPLIT + 8]; // then P
-  float scaleV[SPLIT], factor[MAPS];
-  int bias[MAPS];
-  u32 row[2][SPLIT]; // of the split that is being copied: where its keys and values are, in 16 bytes up to 64 GiB
+// The scores of a split's keys, then P, and the scales of its values. Columns of operands are 4 banks apart.
+struct Scores {
+  __align__(16) float score[MAPS][SPLIT + 8];
+  float scaleV[SPLIT];
   // A column of the pair that P of a map is.
   __device__ __forceinline__ byte* p(int map, int part) { return (byte*)score[map] + part * (SPLIT + 16); }
+};
+
+// The shared memory of a warp, besides the ring.
+struct Room {
+  __align__(16) byte query[MAPS][2][HEAD + 16];
+  Scores own;
+  float factor[MAPS];
+  int bias[MAPS];
+  u32 row[2][SPLIT]; // of the split that is being copied: where its keys and values are, in 16 bytes up to 64 GiB
 };
 
 #include "attn_bytes_ring.cuh"
@@ -122,7 +129,7 @@ __device__ __forceinline__ void keepQuery(Room& r, const bf16* q, float scale) {
 }
 
 // The scores of a stage's keys, those of j and on. All pairs of columns are the map's vector, and lanes t = 0 store it.
-__device__ __forceinline__ void scores(Room& r, const byte* stage, int j) {
+__device__ __forceinline__ void scores(Scores& to, const Room& r, const byte* stage, int j) {
   constexpr int STEPS = HEAD / 32;
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int z[MAPS][2][4];
@@ -145,7 +152,7 @@ __device__ __forceinline__ void scores(Room& r, const byte* stage, int j) {
       }
     }
   }
-  r.scaleV[j + lane] = *(const float*)(stage + SCALES + 16 * lane + 8);
+  to.scaleV[j + lane] = *(const float*)(stage + SCALES + 16 * lane + 8);
   if (t != 0) return;
 #pragma unroll
   for (int e = 0; e < 4; e++) {
@@ -153,13 +160,15 @@ __device__ __forceinline__ void scores(Room& r, const byte* stage, int j) {
 #pragma unroll
     for (int h = 0; h < MAPS; h++) {
       const int* pair = &z[h][e >> 1][e % 2 * 2];
-      r.score[h][j + 8 * e + g] = (float)(256 * pair[0] + pair[1]) * r.factor[h] * (h == 0 ? scale.x : scale.y);
+      to.score[h][j + 8 * e + g] = (float)(256 * pair[0] + pair[1]) * r.factor[h] * (h == 0 ? scale.x : scale.y);
     }
   }
 }
 
 // Where P of a key is stored.
 __device__ __forceinline__ int place(int key) { return (key & ~15) + 4 * (key & 3) + (key >> 2 & 3); }
+
+constexpr int ALL = -1; // stages
 
 // What a sum over values is multiplied by, and what is added to it before.
 struct Unit {
@@ -168,8 +177,10 @@ struct Unit {
 };
 
 // The scores become exp2(s − m), times the value's scale, as an operand; m and l go to stats. Like a query's, the
-// largest magnitude is that of the bits: a value that is not finite counts even where exp2(s − m) is 0.
-__device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Room& r, int count, float* stats) {
+// largest magnitude is that of the bits: a value that is not finite counts even where exp2(s − m) is 0. Where the
+// scores are a block's (from), each of its warps does this, and keeps the operand of one stage (only) for itself.
+__device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Scores& to, const Scores& from, int only, int count,
+                                        float* stats) {
   const int lane = threadIdx.x & 31;
   float x[MAPS][PER], top[MAPS] = {LOWEST, LOWEST}, sum[MAPS] = {};
   int tall[MAPS] = {}, all[MAPS] = {};
@@ -177,7 +188,7 @@ __device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Room& r, int count, 
   for (int i = 0; i < MAPS; i++)
 #pragma unroll
     for (int j = 0; j < PER; j++) {
-      x[i][j] = lane + 32 * j < count ? r.score[i][lane + 32 * j] : LOWEST;
+      x[i][j] = lane + 32 * j < count ? from.score[i][lane + 32 * j] : LOWEST;
       top[i] = fmaxf(top[i], x[i][j]);
     }
   largest(top);
@@ -187,7 +198,7 @@ __device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Room& r, int count, 
     for (int j = 0; j < PER; j++) {
       x[i][j] = ex2(x[i][j] - top[i]);
       sum[i] += x[i][j];
-      if (lane + 32 * j < count) x[i][j] *= r.scaleV[lane + 32 * j];
+      if (lane + 32 * j < count) x[i][j] *= from.scaleV[lane + 32 * j];
       tall[i] = max(tall[i], __float_as_int(fabsf(x[i][j])));
     }
   total(sum), largest(tall);
@@ -199,9 +210,9 @@ __device__ __forceinline__ void softmax(Unit (&unit)[MAPS], Room& r, int count, 
     for (int j = 0; j < PER; j++) {
       const int n = nearest(x[i][j] * f);
       all[i] += n;
-      keepPair(r.p(i, 0), r.p(i, 1), place(lane) + 32 * j, n);
+      if (only == ALL || only == j) keepPair(to.p(i, 0), to.p(i, 1), place(lane) + 32 * j, n);
     }
-    if (lane == 0) *(float2*)(stats + 2 * i) = {top[i], sum[i]};
+    if (lane == 0 && only <= 0) *(float2*)(stats + 2 * i) = {top[i], sum[i]};
     unit[i].factor = most * (1.f / MOST);
   }
   total(all);
@@ -236,46 +247,51 @@ __device__ __forceinline__ void addValues(int (&sum)[COLUMNS / 2][4], const byte
   }
 }
 
-// Map t's sums, of all columns.
-__device__ __forceinline__ void store(float* to, const int (&sum)[CHUNKS][COLUMNS / 2][4], const Unit& unit) {
+// The same for all columns, and the words of stage i of P.
+__device__ __forceinline__ void addStage(int (&sum)[CHUNKS][COLUMNS / 2][4], Scores& s, const byte* stage, int i) {
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  u32 p[2];
+  const byte* from = s.p(g >> 1 & 1, g & 1) + 32 * i + 4 * t;
+  load<4>(p, from), load<4>(p + 1, from + 16);
+#pragma unroll
+  for (int c = 0; c < CHUNKS; c++) addValues(sum[c], stage + COLUMNS * (8 * c + g), p);
+}
+
+// Map t's sums of a tile: columns 2m and 2m + 1 of the lane's in chunk c.
+__device__ __forceinline__ void store(float* to, int c, int m, const int* z, const Unit& unit) {
   const int g = (threadIdx.x & 31) >> 2;
-#pragma unroll
-  for (int c = 0; c < CHUNKS; c++)
-#pragma unroll
-    for (int m = 0; m < COLUMNS / 2; m++) {
-      const int* z = sum[c][m];
-      *(float2*)(to + COLUMNS * (8 * c + g) + 2 * m) = {(float)(256 * z[0] + z[1] + unit.bias) * unit.factor,
-                                                        (float)(256 * z[2] + z[3] + unit.bias) * unit.factor};
-    }
+  *(float2*)(to + COLUMNS * (8 * c + g) + 2 * m) = {(float)(256 * z[0] + z[1] + unit.bias) * unit.factor,
+                                                    (float)(256 * z[2] + z[3] + unit.bias) * unit.factor};
 }
 
 // An item. slot is that of the oldest stage, which all lanes wait for, read, and leave to the next copy.
 __device__ __forceinline__ void attend(Room& r, const Bytes& a, const Item& x, const byte* ring, int& slot,
                                        Ahead& ahead, const bf16* q, float* sums, float* stats, float scale) {
-  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, stages = x.stages();
+  const int t = threadIdx.x & 3, stages = x.stages();
   const i64 part = (((i64)x.n * a.splits + x.at) * a.H + x.h) * MAPS;
   Unit unit[MAPS] = {};
   int sum[CHUNKS][COLUMNS / 2][4] = {};
   keepQuery(r, q, scale * LOG2E);
   for (int i = 0; i < 2 * stages; i++) {
-    if (i == stages) softmax(unit, r, x.count, stats + 2 * part);
+    if (i == stages) softmax(unit, r.own, r.own, ALL, x.count, stats + 2 * part);
     cpWait<STAGES - 1>();
     __syncwarp();
     const byte* stage = ring + slot * STAGE;
     if (i < stages) {
-      scores(r, stage, 32 * i);
+      scores(r.own, r, stage, 32 * i);
     } else {
-      u32 p[2];
-      const byte* from = r.p(g >> 1 & 1, g & 1) + 32 * (i - stages) + 4 * t;
-      load<4>(p, from), load<4>(p + 1, from + 16);
-#pragma unroll
-      for (int c = 0; c < CHUNKS; c++) addValues(sum[c], stage + COLUMNS * (8 * c + g), p);
+      addStage(sum, r.own, stage, i - stages);
     }
     __syncwarp();
     ahead.copy(r, a);
     slot = slot + 1 == STAGES ? 0 : slot + 1;
   }
-  if (t < MAPS) store(sums + (part + t) * VALUE, sum, t == 0 ? unit[0] : unit[1]);
+  if (t >= MAPS) return;
+#pragma unroll
+  for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+    for (int m = 0; m < COLUMNS / 2; m++)
+      store(sums + (part + t) * VALUE, c, m, sum[c][m], t == 0 ? unit[0] : unit[1]);
 }
 
 // Grid: as many blocks as there are items for, or as the GPU holds. The order of items has heads, then rows, then
@@ -298,7 +314,7 @@ diffattention_bytes(const bf16* q, const byte* k, const byte* v, const int* tabl
   Item x = nextItem(a, blockIdx.x * WARPS + warp);
   bool waited = !early || (x.at + 1) * SPLIT > pos[0];
   if (waited) waitEarlier();
-  if (x.at < splits) findRows(r, a, x);
+  if (x.at < splits) findRows<PER>(r, a, x, 0);
   Ahead ahead = {x, 0, 0, sharedAddr(ring)};
 #pragma unroll 1
   for (int i = 0; i < STAGES; i++) {
@@ -311,3 +327,5 @@ diffattention_bytes(const bf16* q, const byte* k, const byte* v, const int* tabl
     attend(r, a, x, ring, oldest, ahead, q + x.n * ldq + (i64)x.h * MAPS * HEAD, sums, stats, scale);
   cpWait<0>();
 }
+
+#include "attn_bytes_few.cuh"
