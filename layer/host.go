@@ -3,13 +3,10 @@ package layer
 import (
 	"encoding/binary"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"antiphase/device"
-	"antiphase/internal/fault"
+	"antiphase/internal/cores"
 	"antiphase/tensor"
 )
 
@@ -170,20 +167,12 @@ func blocksOf(from, to int) int { return (to - from + hostRows - 1) / hostRows }
 
 // eachBlock runs f on all cores, for the i-th head to compute and each block of its rows [from,to).
 func (h *hostAttn) eachBlock(from, to int, f func(i, block, from, to int)) {
-	blocks := blocksOf(from, to)
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), len(h.which)*blocks) {
-		wg.Go(func() {
-			defer fault.Guard()()
-			for at := int(next.Add(1)) - 1; at < len(h.which)*blocks; at = int(next.Add(1)) - 1 {
-				block := blocks - 1 - at/len(h.which) // the last rows see the most keys: they come first
-				first := from + block*hostRows
-				f(at%len(h.which), block, first, min(first+hostRows, to))
-			}
-		})
-	}
-	wg.Wait()
+	heads, blocks := len(h.which), blocksOf(from, to)
+	cores.Each(heads*blocks, func(at int) {
+		block := blocks - 1 - at/heads // the last rows see the most keys: they come first
+		first := from + block*hostRows
+		f(at%heads, block, first, min(first+hostRows, to))
+	})
 }
 
 // top is the largest magnitude of a map's logits over rows [from,to).

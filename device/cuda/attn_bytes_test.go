@@ -200,9 +200,9 @@ func TestBytesEdges(t *testing.T) {
 	}
 }
 
-// Warps take the splits of a cache of bytes, or blocks of one kernel where all are on the GPU at once, if heads have
-// their own keys, rows lie on 16 bytes and the rings fit; in all other cases blocks of another kernel do. Before its
-// turn a kernel copies keys only for a row that is alone.
+// Warps take the splits of a cache of bytes, or blocks of one kernel where the GPU takes all in two rounds, if heads
+// have their own keys, rows lie on 16 bytes and the rings fit; in all other cases blocks of another kernel do. Before
+// its turn a kernel copies keys only for a row that is alone.
 func TestBytesBySplits(t *testing.T) {
 	const many, few, other = "diffattention_bytes", "diffattention_bytes_few", "diffattention_split"
 	for name, c := range map[string]struct {

@@ -111,9 +111,9 @@ func (r *attnRoom) stat(row, t, k int) int {
 	return (row*r.pad+t/r.columns*r.columns)*r.stats + k*r.columns + t%r.columns
 }
 
-// isNear says whether x is want, up to an error of the numbers' size.
-func isNear(x, want, size, error float64) bool {
-	return x == want || math.Abs(x-want) <= error*size
+// isNear reports whether x is want, up to a share of the numbers' size.
+func isNear(x, want, size, share float64) bool {
+	return x == want || math.Abs(x-want) <= share*size
 }
 
 // run launches the kernels on scratch memory full of NaN and compares all that they store with the definition.
@@ -164,9 +164,9 @@ type prepareResults struct {
 	lse, rstd, lam, dlam, w, dw  []float64
 }
 
-func (r *prepareResults) want(what string, x, want, size, error float64) {
+func (r *prepareResults) want(what string, x, want, size, share float64) {
 	r.t.Helper()
-	if !isNear(x, want, size, error) {
+	if !isNear(x, want, size, share) {
 		r.t.Fatalf("%+v: %s is %g, want %g", r.of, what, x, want)
 	}
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"antiphase/eval"
-	"antiphase/internal/fault"
+	"antiphase/internal/cores"
 )
 
 // divergence measures the distance of each variant's next-token distributions from the plain model's, on held-out text:
@@ -68,17 +65,7 @@ func (d *divergence) ask(ctx context.Context, s *eval.Subject, which []int) (out
 // klSum is Σ KL over rows of logits. Rows are computed on all cores and added in their order.
 func klSum(p, q []float32, vocab int) float64 {
 	rows := make([]float64, len(p)/vocab)
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), len(rows)) {
-		wg.Go(func() {
-			defer fault.Guard()()
-			for r := int(next.Add(1)) - 1; r < len(rows); r = int(next.Add(1)) - 1 {
-				rows[r] = klRow(p[r*vocab:][:vocab], q[r*vocab:][:vocab])
-			}
-		})
-	}
-	wg.Wait()
+	cores.Each(len(rows), func(r int) { rows[r] = klRow(p[r*vocab:][:vocab], q[r*vocab:][:vocab]) })
 	sum := 0.0
 	for _, x := range rows {
 		sum += x
