@@ -41,13 +41,13 @@ var cells = []cell{
 		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3` +
 			` --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
 	{name: "retrieval-small", what: "(c) retrieval, small (17M parameters), on synthetic text with documents and " +
-		"rows twice as long as tiny's, 16,000 steps of 8,192 tokens", sides: three, rates: 3, seeds: 5,
+		"rows twice as long as tiny's, 16,000 steps of 8,192 tokens", sides: three, rates: 4, seeds: 5,
 		command: `antiphase compare --name retrieval-small --size small --steps 16000` +
 			` --data 'synthetic:docs=600000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --set train.seq_len=512 --set train.batch=16 --set train.micro_batch=16 --set data.isolate=true` +
 			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2` +
-			` --set model.init_residual=false --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 3` +
+			` --set model.init_residual=false --set optim.beta2=0.95 --lr 2.5e-4,5e-4,1e-3,2e-3 --tune-seeds 3` +
 			` --seeds 5` + retrievalTasks +
 			` --dir runs/retrieval-small`},
 	{name: "v1-study",
