@@ -77,15 +77,16 @@ func (d *queue) joinNorm(p *productCall) {
 	}
 }
 
-// holdProduct holds a product of few rows that Rope or SwiGLU (bf16, whole tiles) or Sigmoid (fp32, few columns) may
-// follow.
+// holdProduct holds a product of few rows that SwiGLU or, up to maxTurned rows, Rope (bf16, whole tiles) or Sigmoid
+// (fp32, few columns) may follow.
 func (d *queue) holdProduct(p *productCall) bool {
+	few := p.c.Rows <= maxTurned
 	switch {
-	case d.unfused || p.c.Rows > maxTurned || p.op.Accumulate:
+	case d.unfused || p.op.Accumulate:
 		return false
-	case p.s.joins && p.c.Cols%16 == 0 && p.c.Type == tensor.BF16:
+	case (p.s.joins && few || p.s.staged()) && p.c.Cols%16 == 0 && p.c.Type == tensor.BF16:
 		d.held.kind = heldProduct
-	case p.c.Cols <= 64 && p.c.Type == tensor.F32:
+	case few && p.c.Cols <= 64 && p.c.Type == tensor.F32:
 		d.held.kind = heldNarrow
 	default:
 		return false

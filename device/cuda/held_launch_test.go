@@ -119,6 +119,23 @@ var heldGates = []heldCase{
 		d.MatMul(f.c, f.h, f.w, product)
 		d.SwiGLU(act(d, 1, 2304), f.c)
 	}, []string{"rmsnorm", "matmul_gate8_long"}},
+	{"of 32 rows", 32, 768, func(d *Device, f fused) {
+		f.norm(d)
+		d.MatMul(f.c, f.h, f.w, product)
+		d.SwiGLU(act(d, 32, 2304), f.c)
+	}, []string{"rmsnorm", "matmul_gate32_3"}},
+	{"of 64 rows", 64, 1536, func(d *Device, f fused) {
+		d.MatMul(f.c, f.h, f.w, product)
+		d.SwiGLU(act(d, 64, 2304), f.c)
+	}, []string{"matmul_gate64_3"}},
+	{"of 16 rows", 16, 768, func(d *Device, f fused) {
+		d.MatMul(f.c, f.h, f.w, product)
+		d.SwiGLU(act(d, 16, 2304), f.c)
+	}, []string{"matmul_rows16", "swiglu"}},
+	{"a norm and the product of 64 rows", 64, 768, func(d *Device, f fused) {
+		d.MatMul(f.c, f.h, f.w, product)
+		f.norm(d)
+	}, []string{"matmul_rows64_3", "rmsnorm"}},
 	{"of part of the columns", 1, 768, func(d *Device, f fused) {
 		c := act(d, 1, 4624)
 		f.norm(d)
@@ -241,6 +258,10 @@ func TestHeldChain(t *testing.T) {
 		if names := turnedLaunches(t, 1, c.k, c.run); !slices.Equal(names, c.want) {
 			t.Errorf("%s: launched %v, want %v", c.name, names, c.want)
 		}
+	}
+	want := []string{"rmsnorm", "matmul_rows64_4", "rope_cache_half"}
+	if got := turnedLaunches(t, 40, 768, func(s *turned) { s.run(true) }); !slices.Equal(got, want) {
+		t.Errorf("40 rows launched %v, want %v", got, want)
 	}
 }
 

@@ -65,7 +65,9 @@ func gatedRight(t *testing.T, d *Device) {
 		k, rows int
 		made    bool
 	}{{rowsShort, 104, 1, true}, {rowsShort, 1024, 2, true}, {rowsShort, 104, 5, false}, {rowsLong, 1536, 1, false},
-		{rowsLong, 104, 5, false}} {
+		{rowsLong, 104, 5, false}, {rowsStaged[0][0], 104, 17, false}, {rowsStaged[0][1], 520, 32, false},
+		{rowsStaged[0][2], 8, 70, false}, {rowsStaged[0][3], 104, 30, false}, {rowsStaged[1][0], 104, 64, false},
+		{rowsStaged[1][1], 1048, 33, false}, {rowsStaged[1][2], 520, 70, false}, {rowsStaged[1][3], 104, 61, false}} {
 		b := newBeside(t, d)
 		random := func(r, c int) tensor.Tensor { return b.random(tensor.BF16, r, c, 8, 1)[0] }
 		const inner = 40

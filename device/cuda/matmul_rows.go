@@ -12,7 +12,7 @@ type rowsKernel struct {
 	alone      pairOf
 	cols, rows int
 
-	joins  bool   // it can also do the next op (kernels/turn.cuh):
+	joins  bool   // it can also do the next op (kernels/turn.cuh), staged ones only SwiGLU:
 	turned pairOf // Rope and CacheWrite
 	gated  pairOf // SwiGLU
 	norms  bool   // and, for all of them, the preceding norm (kernels/left.cuh)
@@ -59,7 +59,9 @@ var (
 
 func stagedOf(rows int) (all []rowsKernel) {
 	for r := 1; r <= 4; r++ {
-		all = append(all, rowsOf(fmt.Sprintf("matmul_rows%d_%d", rows, r), 16*r, rows))
+		s := rowsOf(fmt.Sprintf("matmul_rows%d_%d", rows, r), 16*r, rows)
+		s.gated.stored = earlyOf("matmul_rows", fmt.Sprintf("matmul_gate%d_%d", rows, r))
+		all = append(all, s)
 	}
 	return all
 }
@@ -148,7 +150,11 @@ func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint6
 
 // multiplyGated launches a product and y, its SwiGLU.
 func (d *queue) multiplyGated(p *productCall, y tensor.Tensor) {
-	d.launchRows(p, p.s.gated, 0, ptr(y), i32(y.Ld))
+	if p.s.staged() {
+		d.launchRows(p, p.s.gated, 0, i32(p.s.held(p.k, d.info.Shared)), ptr(y), i32(y.Ld))
+	} else {
+		d.launchRows(p, p.s.gated, 0, ptr(y), i32(y.Ld))
+	}
 	d.fresh.wrote(y)
 }
 

@@ -25,7 +25,7 @@ func (d *rowOps) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 
 // follows reports whether x is the first columns of a product, with heads of whole tiles.
 func (c *turnCall) follows(p *productCall) bool {
-	return c.Dim%16 == 0 && c.x.Cols <= p.c.Cols && same(c.x, p.c.Columns(0, c.x.Cols))
+	return p.s.joins && c.Dim%16 == 0 && c.x.Cols <= p.c.Cols && same(c.x, p.c.Columns(0, c.x.Cols))
 }
 
 // turnCall is Rope's arguments.

@@ -51,7 +51,7 @@ __device__ __forceinline__ void finish(Out& out, float (*acc)[X][4], int m, int 
     if (there)
 #pragma unroll
       for (int w = 0; w < WARPS; w++) v += warpSums[(w * 8 * X + row) * LINE + col];
-    out.put(v, m0 + row, n0, col, there);
+    out.put(v, m0 + row, n0 + (col & ~15), col & 15, there);
   }
 }
 
@@ -198,14 +198,15 @@ matmul_norm8_short(NORM_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, i
 }
 
 // Copies a half piece of up to ROWS rows, 64 bytes apart: a quarter of a warp reads two rows without bank conflicts.
-// from is the lane's element of the first row that it copies, one in eight, and `left` the rows from there on. What is
-// not inside becomes 0. Nothing is copied to rows that do not exist: they have no part in the sums of others.
-template <int ROWS>
-__device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int left, bool inside) {
+// from is the lane's element of the first row that it copies, one in eight; row r lies of.skip(r) rows after it, and
+// `left` is the rows from there on. What is not inside becomes 0. Nothing is copied to rows that do not exist: they
+// have no part in the sums of others.
+template <int ROWS, class Of>
+__device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, const Of& of, int left, bool inside) {
   const u32 at = sharedAddr(to);
 #pragma unroll
   for (int r = 0; r < ROWS; r += 8)
-    if (r < left) cpAsync16(at + r * 64, from + (i64)r * (int)ld, inside ? 16 : 0);
+    if (r < left) cpAsync16(at + r * 64, from + (i64)of.skip(r) * (int)ld, inside ? 16 : 0);
 }
 // The same of rows that are not aligned.
 template <int ROWS>
@@ -217,9 +218,9 @@ __device__ __forceinline__ void fetchHalf(bf16* to, const bf16* from, i64 ld, in
 // Each warp has its own memory: `held` half pieces of weights, 16·R rows each, and two of x, 8·X rows each. Both are
 // rings, but where there is room (matmul_rows.go) the first holds all of the warp's weights, so that they are all
 // requested before the kernel's turn, and only x, which comes from the L2, is waited for after it. held is at least 2.
-template <int R, int X>
-__device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n,
-                                       int k, int flags, int held) {
+template <int R, int X, class Out>
+__device__ __forceinline__ void staged(const bf16* x, i64 ldx, Out out, const bf16* w, i64 ldw, int m, int n, int k,
+                                       int flags, int held) {
   extern __shared__ float warpSums[];
   constexpr int WEIGHTS = 16 * R * 32, INPUT = 8 * X * 32;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
@@ -227,15 +228,15 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i6
   const int pieces = (k + PIECE - 1) / PIECE, steps = pieces > warp ? (pieces - warp + WARPS - 1) / WARPS * 2 : 0;
   bf16* ring = (bf16*)warpSums + warp * (held * WEIGHTS + 2 * INPUT) + g * 32 + 8 * t; // the lane's
   bf16* inputs = ring + held * WEIGHTS;
-  w += (n0 + g) * ldw, x += (m0 + g) * ldx;
+  w += out.tile(n0).column(g) * ldw, x += (m0 + g) * ldx;
   const auto weights = [&](int i, int slot) {
     const int at = first + (i >> 1) * PIECE * WARPS + (i & 1) * 32;
-    stageHalf<16 * R>(ring + slot * WEIGHTS, at < k ? w + at : w, ldw, n - n0 - g, at < k);
+    stageHalf<16 * R>(ring + slot * WEIGHTS, at < k ? w + at : w, ldw, out, n - n0 - g, at < k);
   };
   const auto input = [&](int i, int half) {
     const int at = first + (i >> 1) * PIECE * WARPS + half * 32;
     const bf16* from = at < k ? x + at : x;
-    if (flags & VEC_X) stageHalf<8 * X>(inputs + half * INPUT, from, ldx, m - m0 - g, at < k);
+    if (flags & VEC_X) stageHalf<8 * X>(inputs + half * INPUT, from, ldx, Plain{}, m - m0 - g, at < k);
     else fetchHalf<8 * X>(inputs + half * INPUT, from, ldx, m - m0 - g, at < k);
   };
   float acc[R][X][4] = {};
@@ -272,21 +273,25 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i6
     }
   cpWait<0>();
   __syncthreads(); // the rings are reused for the sums
-  Plain out = {c, ldc, flags};
   finish<R, X>(out, acc, m, n, m0, n0);
 }
 
-#define STAGED(name, R, X)                                                                                 \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                              \
-  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags,   \
-       int held) {                                                                                         \
-    staged<R, X>(x, ldx, w, ldw, c, ldc, m, n, k, flags, held);                                            \
+#define STAGED(R, X, ROWS)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                      \
+  matmul_rows##ROWS##_##R(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k,   \
+                          int flags, int held) {                                                                   \
+    staged<R, X>(x, ldx, Plain{c, ldc, flags}, w, ldw, m, n, k, flags, held);                                      \
+  }                                                                                                                \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                      \
+  matmul_gate##ROWS##_##R(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k,   \
+                          int flags, int held, GATE_ARGS) {                                                        \
+    staged<R, X>(x, ldx, TO_GATE, w, ldw, m, n, k, flags, held);                                                   \
   }
-STAGED(matmul_rows32_1, 1, 4)
-STAGED(matmul_rows32_2, 2, 4)
-STAGED(matmul_rows32_3, 3, 4)
-STAGED(matmul_rows32_4, 4, 4)
-STAGED(matmul_rows64_1, 1, 8)
-STAGED(matmul_rows64_2, 2, 8)
-STAGED(matmul_rows64_3, 3, 8)
-STAGED(matmul_rows64_4, 4, 8)
+STAGED(1, 4, 32)
+STAGED(2, 4, 32)
+STAGED(3, 4, 32)
+STAGED(4, 4, 32)
+STAGED(1, 8, 64)
+STAGED(2, 8, 64)
+STAGED(3, 8, 64)
+STAGED(4, 8, 64)

@@ -6,7 +6,8 @@
 // further. A row's angle and destination are loaded before the kernel's turn.
 //
 // A target has: tile, its columns; ahead, loads for what the thread will put; and put, called by all threads of a warp,
-// for one element. All except Plain have one tile of up to 8 rows per block, element i of row r put by thread 16·r + i.
+// for one element. Turned has one tile of up to 8 rows per block, element i of row r put by thread 16·r + i. Targets of
+// several tiles have skip: how many columns after the block's first its r-th is, r a multiple of 8.
 #include "attn_page.cuh"
 #include "gate.cuh"
 #include "rope.cuh"
@@ -25,6 +26,7 @@ struct Plain {
   int flags;
   __device__ __forceinline__ void ahead(int) {}
   __device__ __forceinline__ Tile tile(int n0) const { return {n0, 0}; }
+  __device__ __forceinline__ int skip(int r) const { return r; }
   __device__ __forceinline__ void put(float v, int row, int n0, int i, bool there) {
     if (!there) return;
     const i64 at = row * ldc + n0 + i;
@@ -43,6 +45,7 @@ struct Glu {
   int inner; // columns of a
   __device__ __forceinline__ void ahead(int) {}
   __device__ __forceinline__ Tile tile(int n0) const { return {n0 / 2, inner - 8}; }
+  __device__ __forceinline__ int skip(int r) const { return r / 16 * 8 + (r % 16 ? inner : 0); }
   __device__ __forceinline__ void put(float v, int row, int n0, int i, bool there) {
     const float x = toFloat(toBf16(v)), u = __shfl_xor_sync(0xffffffffu, x, 8);
     if (!there) return;
