@@ -87,24 +87,27 @@ func TestPickRows(t *testing.T) {
 	}
 }
 
-// How many half pieces of weights a warp holds on a GPU with 227 KiB of shared memory for a block: all of the products
-// of 160m and 830m at batch 64 but one of six in 830m's gate and up, and on one with less than it needs, three.
+// How many half pieces of weights and of x a warp holds: on a GPU with 227 KiB of shared memory for a block three of x,
+// and all weights of the products of 160m and 830m at batch 64 but for 830m's q, k, v (five of six) and gate and up
+// (four); on one with less, three of weights and two of x.
 func TestHeldWeights(t *testing.T) {
 	for _, c := range []struct {
-		m, n, k, most, held, shared int
+		m, n, k, most, held, inputs, shared int
 	}{
-		{64, 2304, 768, 227 << 10, 4, 128 << 10}, {64, 768, 768, 227 << 10, 4, 96 << 10},
-		{64, 4096, 768, 227 << 10, 4, 128 << 10}, {64, 768, 2048, 227 << 10, 8, 128 << 10},
-		{64, 4608, 1536, 227 << 10, 6, 208 << 10}, {64, 1536, 1536, 227 << 10, 6, 112 << 10},
-		{64, 8192, 1536, 227 << 10, 5, 224 << 10}, {64, 1536, 4096, 227 << 10, 16, 192 << 10},
-		{32, 8192, 1536, 227 << 10, 6, 224 << 10}, {64, 64, 8, 227 << 10, 2, 80 << 10},
-		{64, 1536, 4096, 90 << 10, 3, 88 << 10}, {64, 8192, 64, 227 << 10, 2, 136 << 10},
+		{64, 2304, 768, 227 << 10, 4, 3, 160 << 10}, {64, 768, 768, 227 << 10, 4, 3, 128 << 10},
+		{64, 4096, 768, 227 << 10, 4, 3, 160 << 10}, {64, 768, 2048, 227 << 10, 8, 3, 160 << 10},
+		{64, 4608, 1536, 227 << 10, 5, 3, 216 << 10}, {64, 1536, 1536, 227 << 10, 6, 3, 144 << 10},
+		{64, 8192, 1536, 227 << 10, 4, 3, 224 << 10}, {64, 1536, 4096, 227 << 10, 16, 3, 224 << 10},
+		{32, 8192, 1536, 227 << 10, 5, 3, 208 << 10}, {64, 64, 8, 227 << 10, 2, 2, 80 << 10},
+		{64, 1536, 4096, 90 << 10, 3, 2, 88 << 10}, {64, 1536, 4096, 120 << 10, 3, 3, 120 << 10},
+		{64, 1536, 4096, 119 << 10, 6, 2, 112 << 10}, {64, 8192, 64, 227 << 10, 2, 2, 136 << 10},
 	} {
 		d, _ := fakeDevice(t)
 		d.info.SMs, d.info.Shared = 132, c.most
 		s := d.pickRows(c.m, c.n, c.k)
-		if held, shared := s.held(c.k, c.most), s.shared(c.k, c.most); held != c.held || shared != c.shared {
-			t.Errorf("%+v: %d half pieces of %s in %d bytes", c, held, s.name(), shared)
+		held, inputs := s.rings(c.k, c.most)
+		if shared := s.shared(c.k, c.most); held != c.held || inputs != c.inputs || shared != c.shared {
+			t.Errorf("%+v: %d and %d half pieces of %s in %d bytes", c, held, inputs, s.name(), shared)
 		}
 	}
 }

@@ -101,24 +101,37 @@ func rowsRight(t *testing.T, d *Device) {
 	}
 }
 
-// heldRight holds products of more than 16 rows, aligned, to the same bits with all weights held as with a ring of
-// three half pieces and with none, which up to 16 rows have.
+// heldRight holds products of more than 16 rows, aligned, to the same bits with all weights held as with rings of three
+// half pieces, and two or three of x, and with none, which up to 16 rows have: in fp32 and bf16, stored and added, to
+// rows of c of which every other one is aligned.
 func heldRight(t *testing.T, d *Device) {
 	defer func(most int) { d.info.Shared = most }(d.info.Shared)
 	b := newBeside(t, d)
 	for _, k := range []int{72, 2120} {
 		const n = 70
 		x, w := b.random(tensor.BF16, n, k, 8, 1)[0], b.random(tensor.BF16, n, k, 8, 1)[0]
-		y, op := b.random(tensor.F32, n, n, 0, 1)[0], device.MatMul{TransB: true}
-		d.streamBy(rowsSecond, y, x, w, k, op)
-		want := read(d, y)
-		for _, s := range slices.Concat(rowsStaged[0], rowsStaged[1]) {
-			for _, most := range []int{1, 160 << 10, 227 << 10} {
-				d.info.Shared = most
-				d.Zero(y)
-				if d.streamBy(s, y, x, w, k, op); !bytes.Equal(read(d, y), want) {
-					t.Errorf("%s of k=%d, %d of its weights held: other bits", s.name(), k, s.held(k, most))
-				}
+		for _, to := range []tensor.DType{tensor.F32, tensor.BF16} {
+			before, y := b.random(to, n, n, 0, 10)[0], on(d, to, n, n, n)
+			for _, add := range []bool{false, true} {
+				b.heldSame(fmt.Sprintf("k=%d to %v, added %v", k, to, add), func(s rowsKernel) []byte {
+					d.Copy(y, before)
+					d.streamBy(s, y, x, w, k, device.MatMul{TransB: true, Accumulate: add})
+					return read(d, y)
+				}, k)
+			}
+		}
+	}
+}
+
+// heldSame holds what multiply returns for each staged kernel, with three sizes of shared memory, to the bits for
+// up to 16 rows.
+func (b *beside) heldSame(name string, multiply func(rowsKernel) []byte, k int) {
+	want := multiply(rowsSecond)
+	for _, s := range slices.Concat(rowsStaged[0], rowsStaged[1]) {
+		for _, most := range []int{1, 160 << 10, 227 << 10} {
+			if b.d.info.Shared = most; !bytes.Equal(multiply(s), want) {
+				held, inputs := s.rings(k, most)
+				b.t.Errorf("%s, %s, with %d of its weights and %d of x held: other bits", s.name(), name, held, inputs)
 			}
 		}
 	}

@@ -1,13 +1,12 @@
 package cuda
 
 import (
-	"fmt"
-
 	"antiphase/device"
 	"antiphase/tensor"
 )
 
-// rowsKernel is a kernel of kernels/matmul_rows.cu: the columns and rows of c per block, and its variants.
+// rowsKernel is a kernel of kernels/matmul_rows.cu or matmul_staged.cu: the columns and rows of c per block, and its
+// variants.
 type rowsKernel struct {
 	alone      pairOf
 	cols, rows int
@@ -47,24 +46,14 @@ func shortOf() rowsKernel {
 	return r
 }
 
-// The kernels for up to 8 rows (firstRows), up to 16, and more, by columns per block: 16 to 64.
+// The kernels for up to 8 rows (firstRows), and for up to 16.
 var (
 	rowsShort  = shortOf()
 	rowsLong   = joiningOf("long")
 	rowsHalf   = rowsOf("matmul_rows8_half", 8, 8)
 	rowsAny    = rowsOf("matmul_rows8_any", 16, 8)
 	rowsSecond = rowsOf("matmul_rows16", 16, 16)
-	rowsStaged = [2][]rowsKernel{stagedOf(32), stagedOf(64)}
 )
-
-func stagedOf(rows int) (all []rowsKernel) {
-	for r := 1; r <= 4; r++ {
-		s := rowsOf(fmt.Sprintf("matmul_rows%d_%d", rows, r), 16*r, rows)
-		s.gated.stored = earlyOf("matmul_rows", fmt.Sprintf("matmul_gate%d_%d", rows, r))
-		all = append(all, s)
-	}
-	return all
-}
 
 // Constants of kernels/matmul_rows.cu: warps per block, k per piece; and its flags besides matmulFloat and
 // matmulAccumulate.
@@ -118,13 +107,7 @@ func (n *normCall) makes(p *productCall) bool {
 }
 
 // multiplyRows launches a product alone, with the norm before it.
-func (d *queue) multiplyRows(p *productCall) {
-	if p.s.staged() {
-		d.launchRows(p, p.s.alone, 0, i32(p.s.held(p.k, d.info.Shared)))
-		return
-	}
-	d.launchRows(p, p.s.alone, 0)
-}
+func (d *queue) multiplyRows(p *productCall) { d.launchRows(p, p.s.alone, 0) }
 
 // launchRows launches a product with one of its kernels, whose own arguments are more, and everything that is held.
 // Weights that may still be written are waited for.
@@ -140,6 +123,10 @@ func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint6
 		flags |= flag(d.fresh.settled(n.w, 0, 0)) * rowsGain
 	}
 	args = append(args, ptr(p.w), i32(p.w.Ld), ptr(p.c), i32(p.c.Ld), i32(p.c.Rows), i32(p.c.Cols), i32(p.k), flags)
+	if p.s.staged() {
+		held, inputs := p.s.rings(p.k, d.info.Shared)
+		args = append(args, i32(held), i32(inputs))
+	}
 	d.launch(run, dim2(ceil(p.c.Cols, p.s.cols), ceil(p.c.Rows, p.s.rows)), dim1(32*rowsWarps),
 		p.s.shared(p.k, d.info.Shared), append(args, more...)...)
 	d.fresh.wrote(p.c)
@@ -150,11 +137,7 @@ func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint6
 
 // multiplyGated launches a product and y, its SwiGLU.
 func (d *queue) multiplyGated(p *productCall, y tensor.Tensor) {
-	if p.s.staged() {
-		d.launchRows(p, p.s.gated, 0, i32(p.s.held(p.k, d.info.Shared)), ptr(y), i32(y.Ld))
-	} else {
-		d.launchRows(p, p.s.gated, 0, ptr(y), i32(y.Ld))
-	}
+	d.launchRows(p, p.s.gated, 0, ptr(y), i32(y.Ld))
 	d.fresh.wrote(y)
 }
 
@@ -203,17 +186,6 @@ func (d *products) firstRows(n, k int) rowsKernel {
 	return rowsAny
 }
 
-// staged reports whether the kernel's warps have rings of half pieces: those for more than 16 rows.
-func (s rowsKernel) staged() bool { return s.rows > rowsSecond.rows }
-
-// held is how many half pieces of weights a warp of a staged kernel requests before the kernel's turn: as many as fit
-// beside two of x, if a block may have most bytes of shared memory, at least three, and at most all of them.
-func (s rowsKernel) held(k, most int) int {
-	const least = 3
-	all := 2 * ceil(ceil(k, rowsPiece), rowsWarps)
-	return min(all, max(least, (most/rowsWarps-2*s.rows*rowsPiece)/(s.cols*rowsPiece)))
-}
-
 // shared is the shared memory of the warps' sums, at least 16 columns, padded by 4; for long k also of the weights,
 // rows padded by 32; and for many rows at least that of the warps' rings. A half piece of a row has as many bytes as a
 // piece has elements.
@@ -223,7 +195,8 @@ func (s rowsKernel) shared(k, most int) int {
 	case s == rowsLong || s == rowsHalf:
 		return sums + s.cols*(ceil(k, rowsPiece)*rowsPiece+32)*2
 	case s.staged():
-		return max(sums, rowsWarps*(s.held(k, most)*s.cols+2*s.rows)*rowsPiece)
+		held, inputs := s.rings(k, most)
+		return max(sums, rowsWarps*(held*s.cols+inputs*s.rows)*rowsPiece)
 	}
 	return sums
 }

@@ -10,7 +10,7 @@
 #include "norm.cuh"
 
 enum { VEC_X = 4, EARLY_W = 8, EARLY_GAIN = 16 };
-constexpr int PIECE = 64, WARPS = 8, SUMS = WARPS * 8 * 20 * 4; // bytes of the sums of 8 rows
+constexpr int PIECE = 64, WARPS = 8;
 
 // Rows that are not 16-byte aligned are read element by element.
 __device__ __forceinline__ uint4 fetchRow(const bf16* p, bool there, bool vec) {

@@ -1,4 +1,5 @@
-// The destination of the columns of a product of few rows (matmul_rows.cu), which saves the small kernel after it:
+// The destination of the columns of a product of few rows (matmul_rows.cu, matmul_staged.cu), which saves the
+// small kernel after it:
 //	Plain   into c, optionally through Sigmoid (V2's λ)
 //	Glu     gate and up projections: into c, and through SwiGLU into a
 //	Turned  queries, keys and values: through Rope into c and the cache
@@ -7,7 +8,8 @@
 //
 // A target has: tile, its columns; ahead, loads for what the thread will put; and put, called by all threads of a warp,
 // for one element. Turned has one tile of up to 8 rows per block, element i of row r put by thread 16·r + i. Targets of
-// several tiles have skip: how many columns after the block's first its r-th is, r a multiple of 8.
+// several tiles have skip: how many columns after the block's first its r-th is, r a multiple of 8; and putFour, for
+// four adjacent columns from the i-th on, i a multiple of 4, of which `left` exist.
 #include "attn_page.cuh"
 #include "gate.cuh"
 #include "rope.cuh"
@@ -19,6 +21,17 @@ struct Tile {
   int at, gap;
   __device__ __forceinline__ int column(int i) const { return at + i + (i < 8 ? 0 : gap); }
 };
+
+// Four elements, at an address of whole groups of four or at any.
+__device__ __forceinline__ bool wide(const bf16* p) { return ((u64)p & 7) == 0; }
+__device__ __forceinline__ void storeFour(bf16* to, const float* v) {
+  *(uint2*)to = {packBf16(v[0], v[1]), packBf16(v[2], v[3])};
+}
+__device__ __forceinline__ void storeAny(bf16* to, const float* v) {
+  if (wide(to)) return storeFour(to, v);
+#pragma unroll
+  for (int e = 0; e < 4; e++) to[e] = toBf16(v[e]);
+}
 
 struct Plain {
   void* c;
@@ -33,6 +46,12 @@ struct Plain {
     if (flags & SIGMOID) v = sigmoid(v); // of fp32 that is not accumulated
     if (flags & OUT_FLOAT) ((float*)c)[at] = flags & ACCUMULATE ? ((float*)c)[at] + v : v;
     else ((bf16*)c)[at] = toBf16(flags & ACCUMULATE ? toFloat(((bf16*)c)[at]) + v : v);
+  }
+  __device__ __forceinline__ void putFour(const float* v, int row, int n0, int i, int left) {
+    bf16* to = (bf16*)c + row * ldc + n0 + i;
+    if (left >= 4 && !(flags & (OUT_FLOAT | ACCUMULATE)) && wide(to)) return storeFour(to, v);
+#pragma unroll
+    for (int e = 0; e < 4; e++) put(v[e], row, n0, i + e, e < left);
   }
 };
 
@@ -52,6 +71,19 @@ struct Glu {
     const int column = tile(n0).column(i);
     c[row * ldc + column] = toBf16(x);
     if (i < 8) a[row * lda + column] = toBf16(gated(x, u));
+  }
+  // Four columns of up are in the lane two after that of their four of gate.
+  __device__ __forceinline__ void putFour(const float* v, int row, int n0, int i, int left) {
+    float x[4], y[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      x[e] = toFloat(toBf16(v[e]));
+      y[e] = gated(x[e], __shfl_xor_sync(0xffffffffu, x[e], 2));
+    }
+    if (left <= 0) return;
+    const int column = n0 / 2 + skip(i & ~7) + (i & 7);
+    storeAny(c + row * ldc + column, x);
+    if (!(i & 8)) storeAny(a + row * lda + column, y);
   }
 };
 
