@@ -29,17 +29,9 @@ __device__ __forceinline__ void fetchHalf(bf16* to, const bf16* from, i64 ld, in
   for (int r = 0; r < ROWS && r < left; r += 8) *(uint4*)(to + r * 32) = fetchRow(from + r * ld, inside, false);
 }
 
-// x. A fragment's words come from two loads, so each has to be moved once. ptxas moves them again before every mma,
-// four moves each, unless it cannot tell that it is a move: id selects all bytes in order, known at run time only.
-__device__ __forceinline__ u32 moved(u32 x, u32 id) {
-#ifdef __CUDA_ARCH__
-  asm("prmt.b32 %0, %0, 0, %1;" : "+r"(x) : "r"(id));
-#endif
-  return x;
-}
-
-// acc += the product of a half piece. Products of one sum are as far apart as registers allow: a second one waits for
-// the first.
+// acc += the product of a half piece. A fragment's words come from two loads, so each is moved once; ptxas would move
+// it again before every mma, if it could tell that it is a move. Products of one sum are as far apart as registers
+// allow: the second waits for the first.
 template <int R, int X>
 __device__ __forceinline__ void multiplyHalf(float (*acc)[X][4], const bf16* rows, const bf16* columns, u32 id) {
   constexpr int TOGETHER = R == 1 ? 4 : 2;

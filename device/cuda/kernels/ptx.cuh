@@ -69,6 +69,13 @@ __device__ __forceinline__ u32 packBf16(float lo, float hi) {
   return r;
 }
 
+// x, moved by an instruction that ptxas does not take for a move: id selects all bytes in order, 0x3210, and must not
+// be known to the compiler.
+__device__ __forceinline__ u32 moved(u32 x, u32 id) {
+  asm("prmt.b32 %0, %0, 0, %1;" : "+r"(x) : "r"(id));
+  return x;
+}
+
 // ---- tensor cores: D[16,8] += A[16,16]·B[16,8], bf16 with fp32 sums; from sm_80 on ----
 // With g = lane/4 and t = lane%4: a0 (g,2t) a1 (g+8,2t) a2 (g,2t+8) a3 (g+8,2t+8); b0 (2t,g) b1 (2t+8,g);
 // d0 d1 (g,2t…2t+1), d2 d3 (g+8,2t…2t+1).

@@ -311,6 +311,10 @@ static bf16 toBf16(float x) {
   return (bf16)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 static u32 packBf16(float lo, float hi) { return toBf16(lo) | (u32)toBf16(hi) << 16; }
+static u32 moved(u32 x, u32 id) {
+  if (id != 0x3210) emu::die("a move that is none");
+  return x;
+}
 
 // The sums of a product of fragments; low and high take the numbers out of a word.
 template <typename L, typename H> static void mmaOf(float* d, const u32* a, const u32* b, L low, H high) {
