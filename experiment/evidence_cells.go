@@ -40,8 +40,9 @@ var cells = []cell{
 		rates: 3, seeds: 5,
 		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3` +
 			` --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
-	{name: "retrieval-small", what: "(c) retrieval, small (17M parameters), on synthetic text with documents and " +
-		"rows twice as long as tiny's, 16,000 steps of 8,192 tokens", sides: three, rates: 4, seeds: 5,
+	{name: "retrieval-small", what: "(c) retrieval, small (14.6M parameters with its vocabulary of 1,024), on " +
+		"synthetic text with documents and rows twice as long as tiny's, 16,000 steps of 8,192 tokens",
+		sides: three, rates: 4, seeds: 5,
 		command: `antiphase compare --name retrieval-small --size small --steps 16000` +
 			` --data 'synthetic:docs=600000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +

@@ -44,6 +44,8 @@ func TestReadmeRetrieval(t *testing.T) {
 		fmt.Sprintf("no difference is significant over five seeds: DIFF retrieves %.1f %%, the Transformer %.1f %%, "+
 			"DIFF V2 %.1f %%;",
 			smallDiff, smallPlain, smallDiff2),
+		fmt.Sprintf("All use 5e-4, the best of %s rates over three seeds.", tried(t, "retrieval-small")),
+		fmt.Sprintf("each architecture at its best of %s rates, DIFF V2", tried(t, "retrieval-tiny")),
 		fmt.Sprintf("with the standard plan in %d of 10 seeds, with the long plan in %d of 10, against %d and %d of "+
 			"10 for the Transformer.",
 			passed(t, "standard", "diff2"), passed(t, "long", "diff2"), passed(t, "standard", baseline),
@@ -123,6 +125,20 @@ func retrieved(t *testing.T, name, arch string) (list []float64, mean float64) {
 		t.Fatalf("%s has %d seeds of %s, README speaks of 5", name, len(list), arch)
 	}
 	return list, mean / float64(len(list))
+}
+
+// tried is the number of learning rates of an experiment, in words.
+func tried(t *testing.T, name string) string {
+	t.Helper()
+	rows, err := experiment.ReadRowFiles(filepath.Join("..", "..", "results", "evidence", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates := map[float64]bool{}
+	for _, r := range rows {
+		rates[r.LR] = true
+	}
+	return map[int]string{1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}[len(rates)]
 }
 
 // passed is the number of a plan's 10 seeds in which an architecture has left the floor of two of four needles.

@@ -1,0 +1,44 @@
+package experiment
+
+import (
+	"math"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// committed are the rows of an experiment behind docs/evidence.md.
+func committed(t *testing.T, name string) []Row {
+	t.Helper()
+	rows, err := ReadRowFiles(filepath.Join("..", "results", "evidence", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// The number of parameters that the plan says of an experiment is that of its models.
+func TestParametersOfThePlan(t *testing.T) {
+	said := regexp.MustCompile(`\((\d+(?:\.(\d+))?)M parameters`)
+	n := 0
+	for _, c := range cells {
+		m := said.FindStringSubmatch(c.what)
+		if m == nil {
+			continue
+		}
+		n++
+		want, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		half := math.Pow10(-len(m[2])) / 2
+		if got := float64(committed(t, c.name)[0].Parameters) / 1e6; math.Abs(got-want) > half {
+			t.Errorf("%s: %s, but its first run has %gM", c.name, strings.TrimPrefix(m[0], "("), got)
+		}
+	}
+	if n < 4 {
+		t.Errorf("%d experiments say their parameters", n)
+	}
+}
