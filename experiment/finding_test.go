@@ -314,6 +314,30 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// A probe of a single needle says nothing about tokens to 90 %, also where it stands before the one that does.
+func TestReachOfASingleNeedle(t *testing.T) {
+	c := &claim{arch: v1, than: plain, measure: tokensTo90, ratio: true, border: 1}
+	two := slices.Concat(probed(plain, 6e5), probed(v1, 2e5))
+	one := slices.Clone(two)
+	for i := range one {
+		if r := &one[i]; r.Measure != heldOut {
+			r.Measure, r.Curve = "probe.needle.bound N=1 R=1", [][2]float64{{1e4, 1}}
+		}
+	}
+	f := newFinal(one)
+	if x, ok := f.find(c, "tiny"); ok || f.runRow("tiny", v1, 1)[4] != "–" {
+		t.Errorf("one needle: %+v, %q", x, f.runRow("tiny", v1, 1))
+	}
+	if f.probe() == "" {
+		t.Error("the probe has no figure")
+	}
+	f = newFinal(slices.Concat(one, two))
+	if x, ok := f.find(c, "tiny"); !ok || !strings.HasPrefix(x.note, "median 200k against 600k") ||
+		f.runRow("tiny", v1, 1)[4] != "200k" {
+		t.Errorf("both: %+v, %q", x, f.runRow("tiny", v1, 1))
+	}
+}
+
 // A claim is judged for every size that has it, and a side is named with its size where there are several.
 func TestVerdictsOfSizes(t *testing.T) {
 	var rows []Row

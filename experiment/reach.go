@@ -7,8 +7,12 @@ import (
 	"strings"
 )
 
-// tokensTo90 is not a row: it is computed from the curve of a needle probe.
-const tokensTo90 = "tokens to 90 %"
+// tokensTo90 is not a row: it is computed from the curve of the probe that asks for two of four needles. Tokens until a
+// single needle is retrieved are another measure.
+const (
+	tokensTo90 = "tokens to 90 %"
+	probeOf90  = "probe.needle.bound N=4 R=2"
+)
 
 const enoughRetrieved = 0.9
 
@@ -34,11 +38,11 @@ func (f *final) probe() string {
 
 // reaches are the tokens to 90 % of every run of a side.
 func (f *final) reaches(size, arch string) []float64 {
-	if f.probe() == "" {
+	if !slices.ContainsFunc(f.rows, func(r Row) bool { return r.Measure == probeOf90 }) {
 		return nil
 	}
 	var out []float64
-	rows, failed := f.values(size, arch, f.probe()), f.values(size, arch, Failed)
+	rows, failed := f.values(size, arch, probeOf90), f.values(size, arch, Failed)
 	for _, seed := range f.seeds(size, arch) {
 		if r := rows[seed]; r != nil {
 			out = append(out, reached(r.Curve))

@@ -49,7 +49,8 @@ var words = []report.Word{
 		Says: "how far next-token probabilities move when attention logits are rounded to a few bits, " +
 			"in nats per token; 0 is no difference"},
 	{Word: "tokens to 90 %",
-		Says: "training tokens after which two of four needles are first retrieved in 90 % of the cases"},
+		Says: "training tokens after which a probe for two of four needles first gets 90 % of the numbers beside " +
+			"their keys; – where no probe asked for two of four"},
 	{Word: "seed", Says: "decides the initial weights and the order of the batches; another seed is another run " +
 		"of the same experiment"},
 }
@@ -217,7 +218,7 @@ func (f *final) runRow(size, arch string, seed uint64) []string {
 		return append(out, fmt.Sprintf("diverged after %.0f of %d steps", r.Value, r.Steps), "–", "–", "–")
 	}
 	reach := "–"
-	if r := get(f.probe()); r != nil {
+	if r := get(probeOf90); r != nil {
 		reach = reachedText(reached(r.Curve))
 	}
 	return append(out, text(heldOut, "%.4f"), reach, text("train.grad_norm_late", "%.3f"), text("train.spikes", "%.0f"))
