@@ -57,7 +57,8 @@ func TestFindBySeed(t *testing.T) {
 	x, ok = newFinal(rows).find(c, "tiny")
 	half = 12.7062 * math.Log(4) / 2 // logarithms of the ratios ln 2 and ln 8: mean ln 4, standard error ln 4 / 2
 	if !ok || !(math.Abs(x.diff-4) <= 1e-9) || !(math.Abs(math.Log(x.low)-(math.Log(4)-half)) <= 1e-4) ||
-		!(math.Abs(math.Log(x.high)-(math.Log(4)+half)) <= 1e-4) {
+		!(math.Abs(math.Log(x.high)-(math.Log(4)+half)) <= 1e-4) || !(math.Abs(x.arch-8*math.Sqrt2) <= 1e-9) ||
+		!(math.Abs(x.than-2*math.Sqrt2) <= 1e-9) { // √(4·32) against √(2·4): the ratio is that of the figures
 		t.Errorf("ratios: %+v, want 4 and half a width of %g", x, half)
 	}
 	x, ok = newFinal(slices.Concat(seeded(plain, "outliers.hidden_max", 1),

@@ -53,25 +53,21 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 	}
 	a, b := f.values(size, c.than, c.measure), f.values(size, c.arch, c.measure)
 	var x finding
-	var ratios, diffs []float64
+	var one, two, diffs []float64
 	var row *Row
 	for _, seed := range slices.Sorted(maps.Keys(a)) {
 		if y := b[seed]; y != nil {
 			row = y
-			diffs = append(diffs, y.Value-a[seed].Value)
-			ratios = append(ratios, math.Log(y.Value/a[seed].Value))
-			x.arch, x.than = x.arch+y.Value, x.than+a[seed].Value
+			one, two, diffs = append(one, a[seed].Value), append(two, y.Value), append(diffs, y.Value-a[seed].Value)
 		}
 	}
-	n := len(diffs)
-	if n == 0 {
+	if len(diffs) == 0 {
 		return finding{note: "–"}, c.lost(f, size) && c.measured(f.all)
 	}
-	x.arch, x.than, x.seeds, x.floors = x.arch/float64(n), x.than/float64(n), n, row.Floors
+	x.arch, x.than, x.seeds, x.floors = mean(two), mean(one), len(diffs), row.Floors
 	switch {
 	case c.ratio:
-		lo, mid, hi := studentInterval(ratios)
-		x.diff, x.low, x.high = math.Exp(mid), math.Exp(lo), math.Exp(hi)
+		x.ratios(one, two)
 	case row.Task != nil && len(row.Items) > 0:
 		if !f.paired(&x, row, f.side(size, c.than), f.side(size, c.arch)) {
 			return x, false
@@ -88,6 +84,19 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 		x.doubts = append(x.doubts, c.arch+" is not above its floor")
 	}
 	return x, true
+}
+
+// ratios compares two sides by seed, in logarithms. The sides' own values are geometric means, so that their ratio is
+// the one found.
+func (x *finding) ratios(than, arch []float64) {
+	var one, two, both []float64
+	for i := range than {
+		one, two = append(one, math.Log(than[i])), append(two, math.Log(arch[i]))
+		both = append(both, math.Log(arch[i]/than[i]))
+	}
+	lo, mid, hi := studentInterval(both)
+	x.diff, x.low, x.high = math.Exp(mid), math.Exp(lo), math.Exp(hi)
+	x.than, x.arch = math.Exp(mean(one)), math.Exp(mean(two))
 }
 
 // lost reports whether the runs of a side of the claim all diverged: there is nothing to compare, and the verdict
