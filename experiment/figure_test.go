@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -55,6 +56,36 @@ func TestFigureOfADifference(t *testing.T) {
 	} {
 		if got := c.claim.figure(c.x); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+// An interval whose end would be rounded onto a border of the claim has the digits that keep it on its side.
+func TestFigureBesideABorder(t *testing.T) {
+	above, least := claim{above: true, border: -0.05, percent: true}, claim{least: 0.025}
+	for _, c := range []struct {
+		claim           claim
+		diff, low, high float64
+		want            string
+	}{
+		{claim{}, -0.00179, -0.00331, -0.00042, "−0.0018 [−0.0033, −0.0004]"},
+		{claim{}, -0.00179, -0.00331, 0.00000042, "−0.0017900 [−0.0033100, +0.0000004]"},
+		{claim{}, -0.002, -0.004, 0, "−0.002 [−0.004, +0.000]"}, // on the border
+		{claim{}, -0.002, -0.004, -1e-17, "−0.002 [−0.004, −0.000]"},
+		{above, -0.03, -0.04999, 0.02, "−3.000 [−4.999, +2.000]"},
+		{above, 0, -0.0001, 0.0001, "+0.0 [−0.0, +0.0]"}, // 0 is no border of this claim
+		{least, -0.0167, -0.0246, -0.0088, "−0.0167 [−0.0246, −0.0088]"},
+		{claim{above: true, least: 0.06}, 0.05, 0.04, 0.0604, "+0.0500 [+0.0400, +0.0604]"},
+		{claim{least: 0.025, border: -1}, -0.0167, -0.0246, -0.0088, "−0.017 [−0.025, −0.009]"},
+		{claim{ratio: true, border: 1}, 1.0108, 1.0021, 1.0191, "×1.011 [×1.002, ×1.019]"},
+		{claim{ratio: true, above: true, border: 0.95}, 0.96, 0.9501, 0.97, "×0.9600 [×0.9501, ×0.9700]"},
+		{claim{ratio: true, within: 2}, 1.5, 1.001, 1.999, "×1.500 [×1.001, ×1.999]"},
+		{claim{ratio: true, within: 2}, 0.6, 0.4999, 0.7, "×0.6000 [×0.4999, ×0.7000]"},
+	} {
+		x := finding{arch: 1, than: 1, diff: c.diff, low: c.low, high: c.high, seeds: 3}
+		_, got, _ := strings.Cut(c.claim.figure(x), ": ")
+		if got = strings.TrimSuffix(got, " points"); got != c.want {
+			t.Errorf("%g [%g, %g]: %s, want %s", c.diff, c.low, c.high, got, c.want)
 		}
 	}
 }
