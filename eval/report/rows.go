@@ -163,11 +163,12 @@ func (p *Page) facts(sides []eval.Side) []line {
 		params.cells = append(params.cells, cell{text: count(float64(m.Parameters))})
 		t := p.trained(s.Models)
 		seen.cells = append(seen.cells, cell{text: count(float64(t.Tokens))})
-		rate := count(t.TokensPerSecond)
-		if t.Shared && rate != "" {
-			rate += " shared"
+		speed.cells = append(speed.cells, cell{text: count(t.TokensPerSecond)})
+	}
+	if p.shared() {
+		for i := range speed.cells {
+			speed.cells[i].text = "–"
 		}
-		speed.cells = append(speed.cells, cell{text: rate})
 	}
 	var out []line
 	for _, x := range []line{params, seen, speed} {
@@ -182,24 +183,23 @@ func (p *Page) facts(sides []eval.Side) []line {
 	return out
 }
 
-// trained is how a side's models were trained: their mean speed, of those that had their device to themselves if there
-// are any.
+// trained is how a side's models were trained, with their mean speed.
 func (p *Page) trained(models []*eval.Judged) (mean Training) {
 	n := 0.0
 	for _, m := range models {
-		i := slices.IndexFunc(p.Training, func(t Training) bool { return t.Model == m.Name })
-		if i < 0 || n > 0 && p.Training[i].Shared && !mean.Shared {
-			continue
+		if i := slices.IndexFunc(p.Training, func(t Training) bool { return t.Model == m.Name }); i >= 0 {
+			n++
+			mean.Tokens = p.Training[i].Tokens
+			mean.TokensPerSecond += (p.Training[i].TokensPerSecond - mean.TokensPerSecond) / n
 		}
-		t := p.Training[i]
-		if n == 0 || mean.Shared && !t.Shared {
-			mean, n = t, 1
-			continue
-		}
-		n++
-		mean.TokensPerSecond += (t.TokensPerSecond - mean.TokensPerSecond) / n
 	}
 	return mean
+}
+
+// shared reports whether runs used a device at the same time: their speeds depend on the others' load, and the table
+// shows none.
+func (p *Page) shared() bool {
+	return slices.ContainsFunc(p.Training, func(t Training) bool { return t.Shared && t.TokensPerSecond > 0 })
 }
 
 // groupLines are the means of a group, after its last question.

@@ -179,7 +179,7 @@ func TestRowsOfATable(t *testing.T) {
 		!strings.HasPrefix(got[7], "alone") || !strings.HasSuffix(got[7], "|loss|0.123|false") {
 		t.Errorf("%q\nwant\n%q", got, want)
 	}
-	if c := p.lines()[0].cells; c[0].text != "" || c[1].text != "1,500 shared" {
+	if c := p.lines()[0].cells; c[0].text != "–" || c[1].text != "–" {
 		t.Errorf("%+v", c)
 	}
 	for seconds, want := range map[float64]string{0: "", -1: "", math.Inf(1): "", math.NaN(): "",

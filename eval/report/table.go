@@ -69,6 +69,9 @@ func (p *Page) legend(floors []string) []string {
 	if len(floors) > 0 && len(e.Sides()) > 1 {
 		out = append(out, "a score whose 95 % interval reaches one of its floors is not marked as better")
 	}
+	if p.shared() {
+		out = append(out, "no training speed: not every run had its device to itself, so that speeds do not compare")
+	}
 	for _, f := range floors {
 		switch f {
 		case "chance":
