@@ -94,8 +94,9 @@ func TestWhatThereIs(t *testing.T) {
 	rows = append(rows, bare, *needle, again, other, long)
 	f := newFinal(rows)
 	for what, x := range map[string][2]string{
-		"there":      {there(f), "transformer: 2 seeds (1, 2) at lr 1; diff: 1 seed (1) at lr 1; 2M tokens a run"},
-		"machines":   {machines(rows), "m; commits c, unknown. machine unknown; commit c."},
+		"there": {there(f), "transformer: 2 seeds (1, 2) at lr 1; diff: 1 seed (1) at lr 1; 2M tokens a run"},
+		"machines": {machines(f.all, f.rows),
+			"m; commits c, unknown. machine unknown; commit c. The table of the runs compared has the commit of each."},
 		"commands":   {strings.Join(commands(rows), "; "), "antiphase compare transformer; antiphase compare diff"},
 		"lengths":    {lengths(rows), " Prompts with needles have 192 384, 768 tokens."},
 		"no needles": {lengths(rows[:6]), ""},

@@ -235,7 +235,7 @@ func (e *evidence) experiment(name string, rows []Row) {
 	for i, command := range list {
 		e.command(list[0], command, i > 0)
 	}
-	e.WriteString(prose("", markdown(machines(f.all))+" "+f.says()+lengths(f.rows)) + "\n")
+	e.WriteString(prose("", markdown(machines(f.all, f.rows))+" "+f.says()+lengths(f.rows)) + "\n")
 	e.code("", p.Table(false))
 	for _, t := range p.Experiment.Tables {
 		e.WriteString(prose("", t.Title+". "+t.Note) + "\n")
@@ -297,29 +297,6 @@ func commands(rows []Row) (out []string) {
 		}
 	}
 	return out
-}
-
-// machines lists the machines of the runs, each with its commits.
-func machines(rows []Row) string {
-	var names, out []string
-	commits := map[string][]string{}
-	for _, r := range rows {
-		name, commit := cmp.Or(r.Machine, "machine unknown"), cmp.Or(r.Commit, "unknown")
-		if commits[name] == nil {
-			names = append(names, name)
-		}
-		if !slices.Contains(commits[name], commit) {
-			commits[name] = append(commits[name], commit)
-		}
-	}
-	for _, name := range names {
-		s := "s"
-		if len(commits[name]) == 1 {
-			s = ""
-		}
-		out = append(out, fmt.Sprintf("%s; commit%s %s.", name, s, strings.Join(commits[name], ", ")))
-	}
-	return strings.Join(out, " ")
 }
 
 // lengths describes the lengths of the needle prompts.

@@ -67,10 +67,12 @@ func TestSectionOfAnExperiment(t *testing.T) {
 		"Finished so far: transformer, diff: 3 seeds (1, 2, 3) at lr 1; 2M tokens a run.\n\n" +
 			"```sh\nantiphase compare transformer\n```\n\nSome of the runs come from:\n\n```sh\n" +
 			"antiphase compare diff\n```\n\nSome of the runs come from:\n\n```sh\nantiphase compare --lr 2\n```\n\n" +
-			"a &lt;machine>; commit c0ffee. another; commit decade. The learning rate of each architecture is the " +
-			"one with the best\nheld-out loss;",
+			"a &lt;machine>; commit c0ffee. another; commit decade (only learning rates that were not chosen). The " +
+			"table of the runs\ncompared has the commit of each. The learning rate of each architecture is the one " +
+			"with the best held-out loss;",
 		"Runs compared. The held-out loss", "| run | parameters | tokens | held-out loss while training |",
-		"|---|---|---|---|---|---|---|\n", "| transformer-s1 | 0 | 2M | 1.0000 |", "| diff-s3 |"} {
+		"| spikes | commit |\n|---|---|---|---|---|---|---|---|\n", "| transformer-s1 | 0 | 2M | 1.0000 |",
+		"| diff-s3 | 0 | 2M | 1.0000 | – | – | – | c0ffee |"} {
 		i := strings.Index(got, want)
 		if i < 0 || i < at {
 			t.Errorf("%q is missing or not in its place in\n%s", want, got)

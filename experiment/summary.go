@@ -193,10 +193,18 @@ func (f *final) tables() []report.Listing {
 			"gradient norm, late", "spikes"}},
 		Note: "The held-out loss while training is the last of its curve, over rows of all sources in their " +
 			"proportion; the scores' is that of the task lm, over whole documents."}
+	several := len(builds(f.all)) > 1
+	if several {
+		runs.Rows[0] = append(runs.Rows[0], "commit")
+	}
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			for _, seed := range f.seeds(size, arch) {
-				runs.Rows = append(runs.Rows, f.runRow(size, arch, seed))
+				row := f.runRow(size, arch, seed)
+				if several {
+					row = append(row, ofRun(f.rows, size, arch, seed).build())
+				}
+				runs.Rows = append(runs.Rows, row)
 			}
 		}
 	}
@@ -211,8 +219,7 @@ func (f *final) runRow(size, arch string, seed uint64) []string {
 		}
 		return "–"
 	}
-	any := f.rows[slices.IndexFunc(f.rows,
-		func(r Row) bool { return r.Size == size && r.Arch == arch && r.Seed == seed })]
+	any := ofRun(f.rows, size, arch, seed)
 	out := []string{any.Run, big(float64(any.Parameters)), big(float64(any.Tokens))}
 	if r := get(Failed); r != nil {
 		return append(out, fmt.Sprintf("diverged after %.0f of %d steps", r.Value, r.Steps), "–", "–", "–")

@@ -239,6 +239,9 @@ func (c *claim) near(x finding) string {
 func (f *final) verdict(c *claim, size string, x finding) report.Verdict {
 	v := report.Verdict{Claim: c.text, Source: c.from(), Verdict: c.decide(x), Figure: c.figure(x),
 		Basis: fmt.Sprintf("%s, %s tokens, %s", size, big(float64(f.tokens(size))), x.counted())}
+	if c.measure == trainSpeed {
+		v.Basis += speedBuilds(f.rows, size, c.arch, c.than)
+	}
 	for _, d := range x.doubts {
 		v.Basis, v.Verdict = v.Basis+"; "+d, Unclear
 	}
