@@ -56,13 +56,14 @@ const evidenceRules = `How a claim is judged:
   both sides see the same batches and begin with the same weights wherever parameters have the same name and shape;
   where that makes them vary alike, the interval is wider than it has to be. A hierarchical bootstrap is not used: with
   few seeds its intervals are too narrow. The intervals used here contained the true difference in 95.7 % of 2,000
-  simulated experiments with 5 independent seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `). One
-  seed gives no interval.
+  simulated experiments with 5 independent seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `). One seed
+  gives no interval.
 - Gradient norm, spikes and speed have no items: each run is compared with the other side's run of the same seed, and
   the interval is Student's. A ratio is the geometric mean over seeds, and so are the two figures before it.
 - Intervals of verdicts are not corrected for the number of claims: one in twenty is expected to miss the truth. The
   stars in the experiments' tables are corrected for the number of comparisons in the experiment (Holm; the first
-  measure of every task is one family, the others are another), so that there are verdicts without a star.
+  measure of every task is one family, the others are another), so that there are verdicts without a star. With one seed
+  stars and errors are over items alone: they say nothing about another seed.
 - Whether a side *learns to retrieve from fewer tokens* is judged without an interval, by the exact two-sided rank sum
   test of the tokens to 90 % of all its runs against those of the other side; runs that never get there or diverged rank
   last. With p < 0.05 the claim holds or does not hold, according to the side with the lower ranks.
@@ -70,9 +71,10 @@ const evidenceRules = `How a claim is judged:
   the hidden numbers; a score that is not above its floors proves nothing.
 - A claim *holds* in an experiment when the whole interval is on the claim's side. It *does not hold* when the whole
   interval is on the other side, or, for losses, when the interval excludes an effect as large as the published one. It
-  *cannot be told here* otherwise; also with fewer than three seeds, with unequal tuning or parameters, when the better
-  side is at its floor or had runs that diverged, and when no experiment of this size can measure it. The reason is
-  given with it. *Not run* means that an experiment is planned and no row measures the claim yet.
+  *cannot be told here* otherwise; also with fewer than three seeds, with unequal tuning or parameters, when the side
+  that is said to retrieve more is at its floor, when the side that was found better had runs that diverged, and when no
+  experiment of this size can measure it. The reason is given with it. *Not run* means that an experiment is planned and
+  no row measures the claim yet.
 - The published figure is given with the source. It enters the verdict only for losses and where the claim itself names
   a number; the other published figures are from models of 3B parameters, with other prompts, texts and statistics. A
   claim that holds here may have a much smaller effect than published.
