@@ -324,9 +324,9 @@ func TestSpecBounds(t *testing.T) {
 		"nothing held out": {func(s *Spec) { s.Set = []string{"data.held_out=0"} },
 			"data.held_out: is 0; runs are compared on held-out text"},
 		"a variant twice": {func(s *Spec) { s.Variants = []Variant{"diff diff model.ffn=64"} },
-			"--arch, --variant: diff is there twice"},
+			"--variant: diff is the name of an architecture"},
 		"two cases": {func(s *Spec) { s.Variants = []Variant{"Diff diff model.ffn=64"} },
-			"--arch, --variant: names without regard to case: diff is there twice"},
+			"--variant: Diff is the name of an architecture"},
 	} {
 		s := nanoSpec(40)
 		x.set(s)

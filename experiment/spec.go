@@ -91,6 +91,9 @@ func (s *Spec) Check() error {
 	if err != nil {
 		return err
 	}
+	if err := checkMeaning(s); err != nil {
+		return err
+	}
 	if err := s.checkAsks(runs); err != nil {
 		return err
 	}
@@ -98,12 +101,18 @@ func (s *Spec) Check() error {
 	return err
 }
 
-// checkNames rejects names of sides that are the same folder somewhere, and a name of the experiment that no line can
-// hold.
+// checkNames rejects names of sides that are the same folder somewhere, variants named like an architecture, and a name
+// of the experiment that no line can hold.
 func (s *Spec) checkNames() error {
 	flag, folders := "--arch", []string{}
 	if len(s.Variants) > 0 {
 		flag = "--arch, --variant"
+	}
+	for _, name := range s.sides()[len(s.Archs):] {
+		if slices.ContainsFunc(layer.Archs(), func(a *layer.Arch) bool { return strings.EqualFold(a.Name, name) }) {
+			return fmt.Errorf("--variant: %s is the name of an architecture; a variant needs one of its own, such as "+
+				"%s-changed", name, name)
+		}
 	}
 	if err := twice(flag, s.sides()); err != nil {
 		return err

@@ -2,8 +2,11 @@ package experiment
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"antiphase/layer"
@@ -52,4 +55,95 @@ func (s *Spec) made(side string) (arch string, set []string) {
 		}
 	}
 	return side, nil
+}
+
+// checkMeaning rejects variants whose names mean something else to whoever reads their rows: those of architectures,
+// and those that claims use, unless the variant is what the plan's command makes of its architecture.
+func checkMeaning(s *Spec) error {
+	for _, v := range s.Variants {
+		name, arch, _, err := v.parts()
+		if err != nil {
+			return err
+		}
+		planned, size := plannedVariant(name)
+		if planned == "" {
+			continue
+		}
+		plan := &Spec{Sizes: []string{size}, Archs: []string{arch}, Variants: []Variant{planned}}
+		_, of, _, _ := planned.parts() // checked by a test
+		for _, here := range s.Sizes {
+			same := of == arch
+			if same {
+				if same, err = sameVariant(plan, size, s, here, name); err != nil {
+					return err
+				}
+			}
+			if !same {
+				return fmt.Errorf("--variant: %q is not what claims mean by %s, which is %q at size %s: use its "+
+					"architecture and settings, or another name", string(v), name, string(planned), size)
+			}
+		}
+	}
+	return nil
+}
+
+// plannedVariant is the variant that claims mean by a name, and the size that its command has; "" if none do.
+func plannedVariant(name string) (v Variant, size string) {
+	for i := range cells {
+		flags := flagsOf(cells[i].command)
+		for _, text := range flags["variant"] {
+			if x := Variant(text); strings.HasPrefix(text, name+" ") {
+				return x, flags["size"][0]
+			}
+		}
+	}
+	return "", ""
+}
+
+// shape are the fields of a model that follow its size: of a variant their ratios to its architecture's count.
+var shape = []string{"model.heads", "model.kv_heads", "model.head_dim", "model.ffn"}
+
+// sameVariant reports whether a variant of two experiments changes the same of its architecture at a size of each.
+func sameVariant(a *Spec, sizeA string, b *Spec, sizeB, name string) (bool, error) {
+	x, err := changes(a, sizeA, name)
+	if err != nil {
+		return false, err
+	}
+	y, err := changes(b, sizeB, name)
+	return maps.EqualFunc(x, y, func(p, q departure) bool {
+		return p.value == q.value && math.Abs(p.ratio-q.ratio) <= 0.05*p.ratio // widths are rounded
+	}), err
+}
+
+// departure is the value of a field that a variant changes, or of one of shape its ratio to the architecture's.
+type departure struct {
+	value string
+	ratio float64
+}
+
+// changes are the fields in which a variant differs from its architecture at a size.
+func changes(s *Spec, size, name string) (map[string]departure, error) {
+	arch, _ := s.made(name)
+	own, err := s.recipe(&Run{Size: size, Arch: name, LR: 1})
+	if err != nil {
+		return nil, err
+	}
+	base, err := s.recipe(&Run{Size: size, Arch: arch, LR: 1})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]departure{}
+	was := base.Fields()
+	for i, f := range own.Fields() {
+		if f.Value == was[i].Value || f.Path == "name" {
+			continue
+		}
+		out[f.Path] = departure{value: f.Value}
+		if slices.Contains(shape, f.Path) {
+			a, _ := strconv.ParseFloat(f.Value, 64) // whole numbers
+			b, _ := strconv.ParseFloat(was[i].Value, 64)
+			out[f.Path] = departure{ratio: a / b}
+		}
+	}
+	return out, nil
 }
