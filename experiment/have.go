@@ -158,11 +158,17 @@ func (s *Spec) fits(r *Run, rows []Row, set string) error {
 	return s.settled(r, x)
 }
 
-// settled refuses a row of a run that had other settings.
+// settled refuses a row of a run that had other settings. A row of an older version tells them by its command.
 func (s *Spec) settled(r *Run, x Row) error {
 	if x.Settings != "" && x.Settings != r.settings(s) {
 		return fmt.Errorf("%s had other settings there: --set, --variant, --task, --probe, --probe-every and "+
 			"--eval-seed must be the same: %w", r.Name(), ErrOther)
+	}
+	if x.Settings != "" {
+		return nil
+	}
+	if how := otherwise(s, r, x.Command); how != "" {
+		return fmt.Errorf("%s had other settings there: its command has %s: %w", r.Name(), how, ErrOther)
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"antiphase/device"
 	"antiphase/eval"
 	"antiphase/experiment"
-	"antiphase/recipe"
 )
 
 type compareFlags struct {
@@ -86,7 +85,7 @@ func (f *compareFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.probes, "probe", nil,
 		"task to run during training, or none (repeatable; default: two of four needles)")
 	fl.IntVar(&s.Every, "probe-every", 0, "steps between probes (default: 24 probes a run)")
-	fl.Uint64Var(&s.EvalSeed, "eval-seed", 20, "random seed of the questions")
+	fl.Uint64Var(&s.EvalSeed, "eval-seed", experiment.EvalSeed, "random seed of the questions")
 	fl.StringVar(&s.Name, "name", "", "name in the rows (default: the folder's)")
 	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "compare"), "folder of the experiment")
 	fl.StringArrayVar(&f.have, "have", nil,
@@ -274,22 +273,12 @@ func (f *compareFlags) asks() (tasks, probes []experiment.Ask) {
 			probes = append(probes, experiment.Ask(p))
 		}
 	}
-	const room = 256 // tokens: a needle prompt with its answer
-	needles := true
-	for _, size := range f.spec.Sizes {
-		r, err := recipe.Named(size, f.spec.Archs[0])
-		needles = needles && err == nil && r.Train.SeqLen >= room
-	}
+	usual, usualProbes := experiment.DefaultAsks(f.spec.Sizes, f.spec.Archs[0])
 	if len(tasks) == 0 {
-		tasks = []experiment.Ask{"lm", "outliers"}
-		if needles {
-			tasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20",
-				"needle needles=4 queries=2 samples=20",
-				"attention needles=4 queries=1 samples=10", "outliers"}
-		}
+		tasks = usual
 	}
-	if len(f.probes) == 0 && needles {
-		probes = []experiment.Ask{"needle needles=4 queries=2 samples=8"}
+	if len(f.probes) == 0 {
+		probes = usualProbes
 	}
 	return tasks, probes
 }
