@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"antiphase/data"
 )
 
 // commandSpec is the experiment that a command of the plan describes.
@@ -143,5 +145,65 @@ func TestOtherCommands(t *testing.T) {
 	}
 	if tasks, probes := DefaultAsks([]string{"tiny"}, plain); len(tasks) != 5 || len(probes) != 1 {
 		t.Errorf("of tiny: %q, %q", tasks, probes)
+	}
+}
+
+// A run that two files have must have the same values in both; times and machines may differ.
+func TestHaveTwice(t *testing.T) {
+	c := &cells[place("speed-160m")]
+	s := commandSpec(t, c)
+	runs, err := s.Grid(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := filepath.Join("../results/evidence", c.name+".jsonl"), filepath.Join(t.TempDir(), "b.jsonl")
+	const measure = "curve.train_loss"
+	for what, x := range map[string]struct {
+		change func(*Row)
+		other  string // the measure that is refused
+	}{
+		"the same": {func(*Row) {}, ""},
+		"a time": {func(r *Row) {
+			if r.Timing || r.Task != nil && r.Task.Kind == "throughput" {
+				r.Value *= 2
+			}
+		}, ""},
+		"a machine": {func(r *Row) { r.Machine, r.Commit, r.Precision = "another", "another", "" }, ""},
+		"a value": {func(r *Row) {
+			if r.Measure == measure {
+				r.Value += 1e-9
+			}
+		}, measure},
+		"a curve": {func(r *Row) {
+			if r.Measure == measure {
+				r.Curve[1][1] += 1e-9
+			}
+		}, measure},
+		"a measure": {func(r *Row) {
+			if r.Measure == measure {
+				r.Measure += "2"
+			}
+		}, measure},
+	} {
+		rows, err := ReadRowFiles(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			x.change(&rows[i])
+		}
+		write(t, second, rows)
+		for _, paths := range [][]string{{first, second}, {second, first}} {
+			_, err = s.elsewhere(paths, runs, "", func(*Run) bool { return false })
+			if x.other == "" && err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			var bad *data.CorruptError
+			for _, word := range []string{first, second, runs[0].Name(), x.other} {
+				if x.other != "" && (!errors.As(err, &bad) || !strings.Contains(err.Error(), word)) {
+					t.Errorf("%s: %v does not name %s", what, err, word)
+				}
+			}
+		}
 	}
 }

@@ -97,7 +97,7 @@ func twoRowFiles(t *testing.T) (s *Spec, runs []Run, paths []string) {
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
 		"a": append(encodedRuns(t, s.Name, 1, runs[0], runs[1]), encodedRuns(t, "other", 3, runs[0], runs[2])...),
-		"b": encodedRuns(t, s.Name, 2, runs[1], runs[2], runs[3]),
+		"b": append(encodedRuns(t, s.Name, 1, runs[1]), encodedRuns(t, s.Name, 2, runs[2], runs[3])...),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func twoRowFiles(t *testing.T) (s *Spec, runs []Run, paths []string) {
 	return s, runs, []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
 }
 
-// Of several files of rows the first that has a run counts; what is done here is not taken.
+// A run that several files of rows have counts once; what is done here is not taken.
 func TestRowsElsewhere(t *testing.T) {
 	s, runs, paths := twoRowFiles(t)
 	got, err := s.elsewhere(paths, runs, "", func(r *Run) bool { return r.Name() == runs[3].Name() })

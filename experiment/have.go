@@ -4,20 +4,23 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"antiphase/data"
+	"antiphase/eval"
+	"antiphase/eval/task"
 	"antiphase/internal/vfs"
 )
 
 // elsewhere are the rows of runs finished on other machines, by the name of the run. All are checked; runs that are not
-// in the grid, or are done here or in an earlier file, are ignored. set is the hash of the token set here, "" before
-// there is one.
+// in the grid, or are done here, are ignored, and one that several files have must have the same values in all. set is
+// the hash of the token set here, "" before there is one.
 func (s *Spec) elsewhere(paths []string, runs []Run, set string, done func(*Run) bool) (map[string][]Row, error) {
-	out := map[string][]Row{}
+	out, from := map[string][]Row{}, map[string]string{}
 	for _, path := range paths {
 		rows, err := ReadRowFiles(path)
 		if err != nil {
@@ -35,16 +38,65 @@ func (s *Spec) elsewhere(paths []string, runs []Run, set string, done func(*Run)
 		for i := range runs {
 			r := &runs[i]
 			rows := byRun[r.Name()]
-			if len(rows) == 0 || done(r) || out[r.Name()] != nil {
+			if len(rows) == 0 || done(r) {
 				continue
 			}
 			if err := s.fits(r, rows, set); err != nil {
 				return nil, fmt.Errorf("--have: %s: %w", path, err)
 			}
-			out[r.Name()] = rows
+			if first := out[r.Name()]; first == nil {
+				out[r.Name()], from[r.Name()] = rows, path
+			} else if what := unequalRows(first, rows); what != "" {
+				return nil, fmt.Errorf("--have: %w", &data.CorruptError{File: path, Fault: fmt.Sprintf(
+					"has other values of %s for %s than %s: give the file that is right", what, r.Name(),
+					from[r.Name()])})
+			}
 		}
 	}
 	return out, nil
+}
+
+// unequalRows names a measure of a run in which two lists of its rows differ, "" if there is none. Times differ between
+// machines.
+func unequalRows(a, b []Row) string {
+	type values struct {
+		question     string
+		value        float64
+		items, curve string
+	}
+	of := func(rows []Row) map[string][]values {
+		out := map[string][]values{}
+		for _, r := range rows {
+			if timed(&r) || r.Measure == Finished { // Finished counts rows, those of times too
+				continue
+			}
+			v := values{value: r.Value, items: fmt.Sprint(r.Items), curve: fmt.Sprint(r.Curve)}
+			if r.Task != nil {
+				v.question = r.Task.Question
+			}
+			out[r.Measure] = append(out[r.Measure], v)
+		}
+		return out
+	}
+	x, y := of(a), of(b)
+	for _, measure := range slices.Sorted(maps.Keys(x)) {
+		if !slices.Equal(x[measure], y[measure]) {
+			return measure
+		}
+	}
+	for _, measure := range slices.Sorted(maps.Keys(y)) {
+		if x[measure] == nil {
+			return measure
+		}
+	}
+	return ""
+}
+
+// timed reports whether a row's value depends on the machine's speed.
+func timed(r *Row) bool {
+	return r.Timing || r.Task != nil && slices.ContainsFunc(task.All(), func(t eval.Task) bool {
+		return t.Timed && t.Name == r.Task.Kind
+	})
 }
 
 // Finished are the runs that need not be repeated: those in the experiment's folder and those in files of rows. It
