@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,6 +92,7 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := l.mayBegin(); err != nil {
 		return nil, err
 	}
+	made := missing(opt.Dir)
 	if l.leads() { // before anything is made, too
 		if err := spec.Fed(ctx, opt.Dir); err != nil {
 			return nil, interrupted(ctx, err)
@@ -106,7 +108,9 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 			return nil, err
 		}
 		defer lock.Release()
-		if err := l.begin(ctx); err != nil {
+		if err := undone(ctx, l); err != nil {
+			_ = lock.Release() // its file is deleted too
+			unmake(made)
 			return nil, interrupted(ctx, err)
 		}
 	}
@@ -151,14 +155,6 @@ func (l *lab) mine(runs []Run) (out []Run) {
 		}
 	}
 	return out
-}
-
-// interrupted is the error of work that the end of the context interrupted.
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !errors.Is(err, train.ErrInterrupted) {
-		return fmt.Errorf("%w (%w)", train.ErrInterrupted, err)
-	}
-	return err
 }
 
 // mayBegin finds what is wrong with the folder and with rows from elsewhere before anything is made, a lock included.
@@ -218,10 +214,12 @@ func (l *lab) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.take(have, runs); err != nil {
+	if err := l.rehearse(ctx, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
+		return have[r.Name()] != nil
+	})); err != nil {
 		return err
 	}
-	return l.rehearse(ctx, runs)
+	return l.take(have, runs)
 }
 
 // chosen is the grid at the learning rates that rows select.
