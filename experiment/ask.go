@@ -53,7 +53,7 @@ func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 				strings.Join(keys, ", "))
 		}
 		if slices.Contains(own, key) {
-			return t, fmt.Errorf("%s of %s is there twice", key, t.Name)
+			return t, fmt.Errorf("%s of %s is there twice; give it once", key, t.Name)
 		}
 		set[key], own = value, append(own, key)
 	}

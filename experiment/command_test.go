@@ -67,6 +67,9 @@ var olderChanges = map[string]map[string]func(*Spec){
 			s.Variants[3] = "diff-l08 diff model.lambda_const=0.80 model.lambda_init=constant"
 		},
 	},
+	"830m-text": { // has settings, which do not say what differs
+		"optim.beta2=0.98, here it is 0.5": func(s *Spec) { s.Set = append(s.Set, "optim.beta2=0.5") },
+	},
 	"retrieval-small": {
 		"--probe-every 0, here it is 5": func(s *Spec) { s.LRs, s.Every = s.LRs[1:], 5 },
 		`["synthetic:docs=9, weight`: func(s *Spec) {

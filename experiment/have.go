@@ -16,6 +16,15 @@ import (
 	"antiphase/internal/vfs"
 )
 
+// errOtherRows is ErrOther of rows.
+var errOtherRows error = otherRows{}
+
+type otherRows struct{}
+
+func (otherRows) Error() string { return "not rows of this experiment" }
+
+func (otherRows) Is(target error) bool { return target == ErrOther }
+
 // elsewhere are the rows of runs finished on other machines, by the name of the run. All are checked; runs that are not
 // in the grid, or are done here, are ignored, and one that several files have must have the same values in all. set is
 // the hash of the token set here, "" before there is one.
@@ -134,7 +143,7 @@ func (s *Spec) named(path string, rows []Row) error {
 		return &data.CorruptError{File: path, Fault: "has no rows"}
 	}
 	return fmt.Errorf("%s has rows of %s and none of %q, as --name says: %w", path, strings.Join(others, ", "),
-		s.Name, ErrOther)
+		s.Name, errOtherRows)
 }
 
 // take adds runs finished on other machines to this folder: they are not repeated, and count in the choice of learning
@@ -190,21 +199,21 @@ func (s *Spec) fits(r *Run, rows []Row, set string) error {
 	switch {
 	case x.Steps != r.Recipe.Train.Steps || x.Tokens != r.tokens():
 		return fmt.Errorf("%s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps, x.Tokens,
-			r.Recipe.Train.Steps, r.tokens(), ErrOther)
+			r.Recipe.Train.Steps, r.tokens(), errOtherRows)
 	case x.Data != "" && set != "" && x.Data != set:
-		return fmt.Errorf("%s was trained on other text or tokens there (set %s, here %s): %w", r.Name(), x.Data,
-			set, ErrOther)
+		return fmt.Errorf("%s was trained on other text or tokens there (set %s, here %s): --data and --tokenizer "+
+			"must mean the same: %w", r.Name(), x.Data, set, errOtherRows)
 	case x.Parameters != n:
-		return fmt.Errorf("%s had %d parameters there, %d here: %w", r.Name(), x.Parameters, n, ErrOther)
+		return fmt.Errorf("%s had %d parameters there, %d here: %w", r.Name(), x.Parameters, n, errOtherRows)
 	case x.Tuned != tuned:
 		return fmt.Errorf("the learning rate of %s was chosen by %s there: --tune-by says otherwise: %w", r.Name(),
-			x.tunedBy(), ErrOther)
+			x.tunedBy(), errOtherRows)
 	case rows[len(rows)-1].Measure == Failed:
 		return s.settled(r, x)
 	}
 	for _, a := range s.Tasks {
 		if name := a.measure(); !slices.ContainsFunc(rows, func(x Row) bool { return x.Measure == name }) {
-			return fmt.Errorf("%s was not asked %q there: %w", r.Name(), string(a), ErrOther)
+			return fmt.Errorf("%s was not asked %q there: %w", r.Name(), string(a), errOtherRows)
 		}
 	}
 	return s.settled(r, x)
@@ -212,17 +221,17 @@ func (s *Spec) fits(r *Run, rows []Row, set string) error {
 
 // settled refuses a row of a run that had other settings. A row of an older version tells them by its command.
 func (s *Spec) settled(r *Run, x Row) error {
-	if x.Settings != "" && x.Settings != r.settings(s) {
-		return fmt.Errorf("%s had other settings there: --set, --variant, --task, --probe, --probe-every and "+
-			"--eval-seed must be the same: %w", r.Name(), ErrOther)
-	}
-	if x.Settings != "" {
+	if x.Settings == r.settings(s) {
 		return nil
 	}
 	if how := otherwise(s, r, x.Command); how != "" {
-		return fmt.Errorf("%s had other settings there: its command has %s: %w", r.Name(), how, ErrOther)
+		return fmt.Errorf("%s had other settings there: its command has %s: %w", r.Name(), how, errOtherRows)
 	}
-	return nil
+	if x.Settings == "" {
+		return nil
+	}
+	return fmt.Errorf("%s had other settings there: --data, --steps, --set, --variant, --task, --probe, --probe-every "+
+		"and --eval-seed must be the same: %w", r.Name(), errOtherRows)
 }
 
 // apart are the keys of a recipe that do not decide a run's numbers, and those that rows have otherwise: the seed, and

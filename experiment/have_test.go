@@ -79,7 +79,8 @@ func TestHaveOfOtherText(t *testing.T) {
 	opt := options(t.TempDir(), oneThread(t))
 	opt.Have = []string{filepath.Join(first, rowsName)}
 	_, err := Work(context.Background(), s, opt)
-	if !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "other text or tokens") {
+	if !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "other text or tokens") ||
+		!strings.Contains(err.Error(), "--data and --tokenizer must mean") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(opt.Dir, "runs")); err == nil {
@@ -102,13 +103,13 @@ func TestHaveOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(*Spec){
-		"8 steps":                       func(s *Spec) { s.Steps = 9 },
-		"parameters":                    func(s *Spec) { s.Set = append(s.Set, "model.layers=1") },
-		"--tune-by":                     func(s *Spec) { s.TuneBy = "outliers" },
-		"had other settings there":      func(s *Spec) { s.EvalSeed++ },
-		"has rows of nano and none of":  func(s *Spec) { s.Name = "other" },
-		"was not asked":                 func(s *Spec) { s.Tasks = append(s.Tasks, "attention needles=1 queries=1") },
-		"not those of one finished run": func(*Spec) {},
+		"8 steps":                        func(s *Spec) { s.Steps = 9 },
+		"parameters":                     func(s *Spec) { s.Set = append(s.Set, "model.layers=1") },
+		"--tune-by":                      func(s *Spec) { s.TuneBy = "outliers" },
+		"had other settings there: --da": func(s *Spec) { s.EvalSeed++ },
+		"has rows of nano and none of":   func(s *Spec) { s.Name = "other" },
+		"was not asked":                  func(s *Spec) { s.Tasks = append(s.Tasks, "attention needles=1 queries=1") },
+		"not those of one finished run":  func(*Spec) {},
 	} {
 		s := nanoSpec(8)
 		change(s)
@@ -130,7 +131,8 @@ func TestHaveOfAnother(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error that says %q, got %v", what, err)
 		}
-		if what != "not those of one finished run" && !errors.Is(err, ErrOther) {
+		if what != "not those of one finished run" && (!errors.Is(err, ErrOther) ||
+			!strings.HasSuffix(err.Error(), ": not rows of this experiment")) {
 			t.Errorf("%s: %v", what, err)
 		}
 		for _, name := range []string{specName, "data", "runs"} {

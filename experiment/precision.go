@@ -50,7 +50,7 @@ func onePrecision(l *lab, have map[string][]Row) error {
 	}
 	first, err := samePrecision(rows)
 	if err != nil {
-		return fmt.Errorf("%w: %w", err, ErrOther)
+		return fmt.Errorf("%w: %w", err, errOtherRows)
 	}
 	if first == nil || l.Precision == "" || first.precision() == l.Precision {
 		return nil
@@ -59,7 +59,7 @@ func onePrecision(l *lab, have map[string][]Row) error {
 	for i := range runs {
 		if r := &runs[i]; !l.done(r) && have[r.Name()] == nil {
 			return fmt.Errorf("%s was computed in %s, %s would be in %s: use the same --device and --precision, or "+
-				"another --dir: %w", first.Run, first.precision(), r.Name(), l.Precision, ErrOther)
+				"another --dir: %w", first.Run, first.precision(), r.Name(), l.Precision, errOtherRows)
 		}
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 	"antiphase/train"
 )
 
-// ErrOther means that a folder holds another experiment, or something else.
+// ErrOther means that a folder holds another experiment, or something else, or that rows are of another.
 var ErrOther = errors.New("not the folder of this experiment")
 
 const (

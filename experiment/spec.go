@@ -168,7 +168,7 @@ func (s *Spec) checkSettings() error {
 func twice[T comparable](flag string, list []T) error {
 	for i, x := range list {
 		if slices.Contains(list[:i], x) {
-			return fmt.Errorf("%s: %v is there twice", flag, x)
+			return fmt.Errorf("%s: %v is there twice; name each once", flag, x)
 		}
 	}
 	return nil

@@ -17,9 +17,9 @@ var refusedSpecs = []struct {
 	change func(*Spec)
 	says   string
 }{
-	{func(s *Spec) { s.Archs = []string{"diff", "diff"} }, "--arch: diff is there twice"},
+	{func(s *Spec) { s.Archs = []string{"diff", "diff"} }, "--arch: diff is there twice; name each once"},
 	{func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"},
-	{func(s *Spec) { s.Seeds = []uint64{3, 4, 3} }, "--seeds: 3 is there twice"},
+	{func(s *Spec) { s.Seeds = []uint64{3, 4, 3} }, "--seeds: 3 is there twice; name each once"},
 	{func(s *Spec) { s.LRs = []float64{1e-3, 1e-3} }, "--lr: 0.001 is there twice"},
 	{func(s *Spec) { s.LRs = []float64{0} }, "--lr: 0 is not a learning rate"},
 	{func(s *Spec) { s.Sizes = []string{"nano", "nano"} }, "--size: nano is there twice"},
@@ -54,7 +54,7 @@ var refusedSpecs = []struct {
 	{func(s *Spec) { s.Tasks = []Ask{"lm pieces=abc"} },
 		`--task: "lm pieces=abc": pieces=abc: want a whole number`},
 	{func(s *Spec) { s.Tasks = []Ask{"lm pieces=-1"} }, `--task: "lm pieces=-1": pieces is -1, must be 1 or more`},
-	{func(s *Spec) { s.Tasks = []Ask{"lm pieces=4 pieces=8"} }, "pieces of lm is there twice"},
+	{func(s *Spec) { s.Tasks = []Ask{"lm pieces=4 pieces=8"} }, "pieces of lm is there twice; give it once"},
 	{func(s *Spec) { s.Tasks = []Ask{"lm", "outliers tokens=1"} }, "tokens is 1, must be"},
 	{func(s *Spec) { s.Tasks = []Ask{"lm", "outliers length=65"} },
 		"length is 65, must be 2 to the context, 64 tokens"},
