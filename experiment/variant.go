@@ -57,8 +57,8 @@ func (s *Spec) made(side string) (arch string, set []string) {
 	return side, nil
 }
 
-// checkMeaning rejects variants whose names mean something else to whoever reads their rows: those of architectures,
-// and those that claims use, unless the variant is what the plan's command makes of its architecture.
+// checkMeaning rejects a variant with a name that claims use, unless it is what the plan's command makes of its
+// architecture.
 func checkMeaning(s *Spec) error {
 	for _, v := range s.Variants {
 		name, arch, _, err := v.parts()
