@@ -94,9 +94,6 @@ func TestHaveOfOlderVersions(t *testing.T) {
 	}
 	for i := range cells {
 		c := &cells[i]
-		if c.name == "retrieval-tiny" || c.name == "v1-study" {
-			continue // rates were chosen by an older rule, so no command continues them
-		}
 		if n, err := take(c, func(*Spec) {}); err != nil || n < c.seeds*len(c.sides) {
 			t.Errorf("%s: %d runs, %v", c.name, n, err)
 		}

@@ -37,8 +37,8 @@ var cells = []cell{
 			` --task lm --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/160m-text`},
 	{name: "retrieval-tiny", what: "(c) retrieval, tiny (0.7M parameters), on synthetic text", sides: three,
-		rates: 3, seeds: 5,
-		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3` +
+		rates: 4, seeds: 5,
+		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 5e-4,1e-3,2e-3,4e-3` +
 			` --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
 	{name: "retrieval-small", what: "(c) retrieval, small (14.6M parameters with its vocabulary of 1,024), on " +
 		"synthetic text with documents and rows twice as long as tiny's, 16,000 steps of 8,192 tokens",
@@ -55,12 +55,12 @@ var cells = []cell{
 		what: "why DIFF retrieves less than DIFF V2 at tiny: λ_init = 0.2 in every layer (diff-l02), no norm " +
 			"over heads (diff-nonorm), and both (diff-l02-nonorm), on the data of retrieval-tiny, each with the same " +
 			"tuning budget",
-		sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 3, seeds: 5,
+		sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 4, seeds: 5,
 		command: `antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +
 			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2"` +
 			` --variant "diff-nonorm diff model.head_norm=off"` +
 			` --variant "diff-l02-nonorm diff model.lambda_init=constant model.lambda_const=0.2 model.head_norm=off"` +
-			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks +
+			` --lr 5e-4,1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks +
 			` --dir runs/v1-study`},
 	{name: ablations,
 		what: "(e) the published ablations, mini (3.4M parameters), on the text of (a): the paper's Table 6, and " +
