@@ -50,7 +50,7 @@ models.`,
 		"model",
 		"m",
 		nil,
-		"[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (at most two)",
+		"[NAME=]FOLDER: "+modelWords+" (at most two)",
 	)
 	fl.StringVarP(&f.prompt, "prompt", "p", "", "prompt text")
 	fl.StringVar(&f.file, "prompt-file", "", "file with the prompt")

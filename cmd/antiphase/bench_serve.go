@@ -63,8 +63,8 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 	fl.BoolVar(&o.IgnoreEOS, "ignore-eos", true,
 		"request answers of full length; OpenAI's own server rejects the field")
 	fl.Uint64Var(&o.Seed, "seed", 1, "random seed of arrivals, lengths and ids")
-	fl.StringVarP(&own.model, "model", "m", "", "serve this model here and compare the server with its engine: a run "+
-		"folder, a checkpoint or a Hugging Face folder")
+	fl.StringVarP(&own.model, "model", "m", "", "serve this model here and compare the server with its engine: "+
+		modelWords)
 	fl.IntSliceVar(&own.batch, "batch", []int{1, 32}, "with --model: concurrent requests")
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,11 +105,19 @@ func ownManners(tok *tokenizer.Tokenizer) manners {
 	return m
 }
 
+// meant suggests the embedded model of a name that is no folder.
+func meant(name string) string {
+	if slices.Contains(pair.Names(), name) {
+		return fmt.Sprintf("; the embedded model is %s%s", embeddedPrefix, name)
+	}
+	return ""
+}
+
 // locate resolves --model to a folder: a path, or org/name in the local Hugging Face cache.
 func locate(name string) (string, error) {
 	if name == "" {
 		return "", usage(errors.New(
-			"--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache"))
+			"--model: missing; name a " + modelWords))
 	}
 	_, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) && hf.IsHubName(name) {
@@ -119,7 +128,7 @@ func locate(name string) (string, error) {
 		return dir, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", badInput{fmt.Errorf("there is no folder %s", name)}
+		return "", badInput{fmt.Errorf("there is no folder %s%s", name, meant(name))}
 	}
 	if err != nil {
 		return "", badInput{err}

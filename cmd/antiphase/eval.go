@@ -75,7 +75,7 @@ Under mpirun or srun the ranks divide the questions; all must see --output.`,
 
 // flags declares eval's own flags.
 func (f *evalFlags) flags(fl *pflag.FlagSet) {
-	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint "+
+	fl.StringArrayVarP(&f.models, "model", "m", nil, modelWords+", or endpoint "+
 		"URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
 	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil,
 		"tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")

@@ -142,7 +142,7 @@ every matrix.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
+	fl.StringVarP(&f.model, "model", "m", "", modelWords)
 	fl.StringVarP(&f.prompt, "prompt", "p", "", "text to continue")
 	fl.StringVar(&f.file, "prompt-file", "", "file with the text to continue")
 	fl.IntVar(&f.samples, "num-samples", 1, "number of continuations")

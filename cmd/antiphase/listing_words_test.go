@@ -168,6 +168,9 @@ func TestOutputAndManners(t *testing.T) {
 	if _, err := locate(filepath.Join(dir, "f", "g")); exitCode(err) != exitBadInput {
 		t.Error(err)
 	}
+	if _, err := locate("diff"); exitCode(err) != exitBadInput || !strings.Contains(err.Error(), "is pair:diff") {
+		t.Error(err)
+	}
 	if err := hasFolder(filepath.Join(dir, "new")); err != nil ||
 		exitCode(hasFolder(filepath.Join(dir, "none", "new"))) != exitUsage {
 		t.Error("folders of new files")

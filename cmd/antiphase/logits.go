@@ -29,7 +29,7 @@ func logitsVerb(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return f.run(a) },
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint or Hugging Face folder")
+	fl.StringVarP(&f.model, "model", "m", "", modelWords)
 	fl.StringVar(&f.ids, "ids", "", "token ids, separated by commas")
 	fl.StringVar(&f.file, "ids-file", "", "file of token ids, separated by commas or white space")
 	fl.StringVar(&f.out, "out", "", "write a safetensors file with input_ids and logits [T, vocabulary]")

@@ -32,8 +32,12 @@ type loaded struct {
 	Manifest  *checkpoint.Manifest // of a run
 }
 
-// load opens --model on a device: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache. If ranks
-// split models it is this rank's part, and the others are told what is done with it.
+// modelWords says what --model accepts; the last two are embedded.
+const modelWords = "run folder, checkpoint, Hugging Face folder, org/name in its cache, " + embeddedPrefix +
+	"diff or " + embeddedPrefix + "transformer"
+
+// load opens --model on a device (modelWords). If ranks split models it is this rank's part, and the others are told
+// what is done with it.
 func (a *app) load(d device.Device, name string) (*loaded, error) {
 	if a.parts == nil {
 		return loadPart(a, d, name, nil)

@@ -66,8 +66,8 @@ Under mpirun or srun each rank holds a part of every matrix; rank 0 listens.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or "+
-		"org/name in its cache (repeatable; the first is the default)")
+	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: "+modelWords+
+		" (repeatable; the first is the default)")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
 	fl.StringVar(&f.keyFile, "api-key-file", "", "file with one API key per line")
 	fl.StringVar(&f.runs, "runs", "", "folder of runs whose training curves the page shows")

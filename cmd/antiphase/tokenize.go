@@ -55,7 +55,7 @@ ids, separated by white space or commas, and streams their text.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json")
-	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
+	fl.StringVarP(&f.model, "model", "m", "", modelWords)
 	fl.BoolVar(&f.decode, "decode", false, "convert ids to text")
 	fl.BoolVar(&f.noSpecial, "no-special", false, "neither add special tokens to a text nor show them in decoded text")
 	fl.BoolVar(&f.json, "json", false, `print {"ids": […], "tokens": […]}, or {"text": …} with --decode`)
