@@ -71,5 +71,5 @@ func (d *cachedAttention) splitBytes(k byteKernel, c *cachedCall, cache *device.
 		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
 		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(q.Rows), i32(c.parts),
 		f32(c.Scale), i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows),
-		flag(d.alone(cache, q, slot, pos)))
+		flag(q.Rows <= fewRows && d.newest(cache, q, slot, pos)))
 }

@@ -177,13 +177,13 @@ func (d *cachedAttention) split(c *cachedCall, cache *device.Cache, q, slot, pos
 		i32(c.DV), i32(c.keys),
 		i32(c.keysOfSplit), i32(c.parts), flag(c.D%16 == 0 && c.DV%16 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
 		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows),
-		flag(d.alone(cache, q, slot, pos)))
+		flag(q.Rows == 1 && d.newest(cache, q, slot, pos)))
 }
 
-// alone reports whether of the cache at most the newest key of a single row may still be in flight.
-func (d *cachedAttention) alone(cache *device.Cache, q, slot, pos tensor.Tensor) bool {
-	return q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) &&
-		d.fresh.settled(cache.V, ptr(slot), ptr(pos))
+// newest reports whether of the cache at most the newest keys of these rows may still be in flight.
+func (d *cachedAttention) newest(cache *device.Cache, q, slot, pos tensor.Tensor) bool {
+	k := kept{ptr(slot), ptr(pos), q.Rows}
+	return d.fresh.settled(cache.K, k) && d.fresh.settled(cache.V, k)
 }
 
 // join launches the sum over splits and the head norm.

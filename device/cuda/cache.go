@@ -35,9 +35,7 @@ func (d *rowOps) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 func (d *rowOps) noteKept(c *device.Cache, rows int, slot, pos tensor.Tensor) {
 	for _, t := range []tensor.Tensor{c.K, c.V} {
 		s := spanOf(t)
-		if rows == 1 {
-			s.slot, s.pos = ptr(slot), ptr(pos)
-		}
+		s.kept = kept{ptr(slot), ptr(pos), rows}
 		d.fresh.note(s)
 	}
 }

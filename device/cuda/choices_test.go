@@ -159,10 +159,16 @@ func TestWhoMultiplies(t *testing.T) {
 	}
 }
 
-// What is in flight: a row of a cache counts as one only while every write to that memory was of this slot and
-// position.
+// What is in flight: rows of a cache count as such only while every write to that memory was of these slots and
+// positions.
 func TestFreshRows(t *testing.T) {
-	s := func(slot, pos uint64) span { return span{from: 256, to: 512, slot: slot, pos: pos} }
+	rows := func(slot, pos uint64) kept {
+		if slot == 0 {
+			return kept{}
+		}
+		return kept{slot, pos, 3}
+	}
+	s := func(slot, pos uint64) span { return span{from: 256, to: 512, kept: rows(slot, pos)} }
 	d, _ := fakeDevice(t)
 	x := act(d, 1, 128)
 	x.Buf.Addr = 256
@@ -182,17 +188,21 @@ func TestFreshRows(t *testing.T) {
 		for _, n := range c.notes {
 			f.note(n)
 		}
-		if got := f.settled(x, c.slot, c.pos); got != c.settled {
+		if got := f.settled(x, rows(c.slot, c.pos)); got != c.settled {
 			t.Errorf("after %v, slot %d, position %d: settled %v", c.notes, c.slot, c.pos, got)
 		}
 	}
 	var f fresh
+	if f.note(s(1, 2)); f.settled(x, kept{1, 2, 2}) {
+		t.Error("some of the rows in flight are settled, and none of the others is")
+	}
+	f.clear()
 	for i := range uint64(maxSpans + 1) {
-		if f.note(span{from: 4096 + 2*i, to: 4097 + 2*i}); f.settled(x, 0, 0) != (i < maxSpans) {
+		if f.note(span{from: 4096 + 2*i, to: 4097 + 2*i}); f.settled(x, kept{}) != (i < maxSpans) {
 			t.Fatalf("after %d spans elsewhere: settled %v", i+1, i >= maxSpans)
 		}
 	}
-	if f.clear(); !f.settled(x, 0, 0) {
+	if f.clear(); !f.settled(x, kept{}) {
 		t.Error("cleared, and not settled")
 	}
 }

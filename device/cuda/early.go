@@ -2,8 +2,17 @@ package cuda
 
 import "antiphase/tensor"
 
-// span is memory that a kernel wrote; slot and pos are the row arguments if CacheWrite wrote one row there.
-type span struct{ from, to, slot, pos uint64 }
+// span is memory that a kernel wrote, or of which CacheWrite wrote rows.
+type span struct {
+	from, to uint64
+	kept     kept
+}
+
+// kept are the rows of a CacheWrite, by its arguments.
+type kept struct {
+	slot, pos uint64
+	rows      int
+}
 
 // fresh lists what early kernels (kernels/early.cuh) have written since the last other kernel, or since the host last
 // waited. It may still be in flight when the next early kernel starts, which must not read it before waiting. The spans
@@ -28,8 +37,8 @@ func (f *fresh) wrote(all ...tensor.Tensor) {
 func (f *fresh) note(s span) {
 	for i := range f.spans {
 		if o := &f.spans[i]; o.from == s.from && o.to == s.to {
-			if o.slot != s.slot || o.pos != s.pos {
-				o.slot, o.pos = 0, 0
+			if o.kept != s.kept {
+				o.kept = kept{}
 			}
 			return
 		}
@@ -41,12 +50,11 @@ func (f *fresh) note(s span) {
 	}
 }
 
-// settled reports whether t was written before any kernel still in flight began, except for CacheWrite's row of this
-// slot and pos.
-func (f *fresh) settled(t tensor.Tensor, slot, pos uint64) bool {
+// settled reports whether t was written before any kernel still in flight began, except for these rows of CacheWrite.
+func (f *fresh) settled(t tensor.Tensor, but kept) bool {
 	s := spanOf(t)
 	for _, o := range f.spans {
-		if o.from < s.to && s.from < o.to && (o.slot == 0 || o.slot != slot || o.pos != pos) {
+		if o.from < s.to && s.from < o.to && (o.kept.rows == 0 || o.kept != but) {
 			return false
 		}
 	}

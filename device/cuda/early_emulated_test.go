@@ -28,38 +28,49 @@ func TestEmulatedEarly(t *testing.T) {
 		x := newBytesCase(t, d, s, 301, 16, 0, 16)
 		x.written()
 		for _, p := range []int32{0, 31, 32, 127, 128, 129, 255, 256, 300} {
-			x.byBoth(func() { x.early(1, p) })
+			x.byBoth(func() { x.early([]int32{1}, []int32{p}) })
 		}
+		x.byBoth(func() { x.early([]int32{0, 1}, []int32{300, 140}) })
+		x.byBoth(func() { x.early([]int32{1, 0, 1, 1, 0}, []int32{300, 17, 130, 0, 256}) }) // several rows of a slot
 		x.free()
 	}
 }
 
-// early attends at the last of p positions of a slot while its query, key and value are pending, and wants the bits
+// early attends at the newest positions of slots while their queries, keys and values are pending, and wants the bits
 // that come without that.
-func (x *bytesCase) early(slots, p int32) {
+func (x *bytesCase) early(slots, last []int32) {
 	x.t.Helper()
-	d, e := x.d, x.d.drv.(*emulator)
-	call, slot, pos := x.call(1, []int32{slots}, []int32{p})
-	from := int(slots)*x.context + int(p)
-	k, v := x.k.RowRange(from, from+1), x.v.RowRange(from, from+1)
+	d, e, n := x.d, x.d.drv.(*emulator), len(slots)
+	call, slot, pos := x.call(1, slots, last)
+	from := make([]int32, n)
+	for i := range from {
+		from[i] = slots[i]*int32(x.context) + last[i]
+	}
+	ids, k, v := ints(d, n), act(d, n, x.k.Cols), act(d, n, x.v.Cols)
+	device.WriteI32(d, ids, from)
+	d.Embed(k, x.k, ids)
+	d.Embed(v, x.v, ids)
 	d.CacheWrite(x.c, k, v, slot, pos)
-	if !d.alone(x.c, call.q, slot, pos) {
+	if !d.newest(x.c, call.q, slot, pos) {
 		x.t.Fatal("nothing of the cache may be read before the kernel's turn")
 	}
 	d.attendCached(&call, x.c, slot, pos)
 	want := read(d, call.out)
 	d.Zero(call.out)
 	d.CacheWrite(x.c, k, v, slot, pos)
-	ids := make([]int32, x.ids.Cols)
-	device.ReadI32(d, ids, x.ids)
-	row := int(ids[from])
-	e.pending = [][]byte{memory(call.q), memory(x.c.K.RowRange(row, row+1)), memory(x.c.V.RowRange(row, row+1))}
+	rows := make([]int32, x.ids.Cols)
+	device.ReadI32(d, rows, x.ids)
+	e.pending = [][]byte{memory(call.q)}
+	for _, i := range from {
+		row := int(rows[i])
+		e.pending = append(e.pending, memory(x.c.K.RowRange(row, row+1)), memory(x.c.V.RowRange(row, row+1)))
+	}
 	d.attendCached(&call, x.c, slot, pos)
 	e.pending = nil
 	if !bytes.Equal(read(d, call.out), want) {
-		x.t.Errorf("bytes %+v: position %d reads what is not there yet", x.s, p)
+		x.t.Errorf("bytes %+v: slots %d at %d read what is not there yet", x.s, slots, last)
 	}
-	x.release(call.q, call.lam, call.out)
+	x.release(call.q, call.lam, call.out, ids, k, v)
 }
 
 // TestEmulatedEarlyRows: before its turn a product of more than 16 rows reads no x, and no weights that a kernel before

@@ -59,6 +59,33 @@ func TestEarly(t *testing.T) {
 	check("attention behind several keys", attend(1, cache, slot.Columns(0, 1), pos.Columns(0, 1)), false)
 }
 
+// Over an int8 cache several rows ask before their turn too, if all that may be in flight is their own keys.
+func TestEarlyBytes(t *testing.T) {
+	d, drv := fakeDevice(t)
+	d.types.Cache = tensor.I8
+	const heads, dim, most = 4, 64, fewRows + 1
+	keys, values := device.CacheCols(tensor.I8, 2*heads, dim), device.CacheCols(tensor.I8, heads, 2*dim)
+	cache := &device.Cache{K: on(d, tensor.I8, 320, keys, keys), V: on(d, tensor.I8, 320, values, values),
+		KHeads: 2 * heads, VHeads: heads, D: dim, DV: 2 * dim, Table: on(d, tensor.I32, 4, 20, 20), PageSize: 16}
+	slot, pos := ints(d, most), ints(d, most)
+	for _, c := range []struct {
+		written, rows int
+		early         bool
+	}{{0, 1, true}, {0, 3, true}, {1, 1, true}, {3, 3, true}, {3, 1, false}, {1, 3, false}, {fewRows, fewRows, true},
+		{most, most, false}} {
+		d.fresh.clear()
+		if n := c.written; n > 0 {
+			d.CacheWrite(cache, act(d, n, 2*heads*dim), act(d, n, heads*2*dim), slot.Columns(0, n), pos.Columns(0, n))
+		}
+		a, _ := diffOn(d, 1, c.rows, heads, heads, dim, 2*dim, 2)
+		drv.Launches = nil
+		d.DiffAttentionCached(a, cache, slot.Columns(0, c.rows), pos.Columns(0, c.rows))
+		if args := drv.Launches[0].Args; (args[len(args)-1] == 1) != c.early {
+			t.Errorf("%d rows behind %d written: early is %v", c.rows, c.written, !c.early)
+		}
+	}
+}
+
 // On a GPU with less shared memory blocks are smaller, and none is refused.
 func TestLittleShared(t *testing.T) {
 	d, drv := fakeDevice(t)

@@ -101,7 +101,7 @@ func (d *queue) holdTurn(c *turnCall) bool {
 	if _, wide := c.pairs(); d.unfused || !wide {
 		return false
 	}
-	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(c.table, 0, 0) {
+	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(c.table, kept{}) {
 		d.held.kind = heldTurned
 	} else {
 		d.flush()

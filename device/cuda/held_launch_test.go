@@ -290,7 +290,7 @@ func TestHeldGoesFirst(t *testing.T) {
 		if d.held.kind != heldNorm || len(drv.Launches) != 0 {
 			t.Fatal("a norm of one row does not wait")
 		}
-		if !d.fresh.settled(x, 0, 0) || d.fresh.settled(y, 0, 0) {
+		if !d.fresh.settled(x, kept{}) || d.fresh.settled(y, kept{}) {
 			t.Error("what a held op writes must count as written, what it reads not")
 		}
 		next(d, y)

@@ -16,7 +16,7 @@ func (d *attention) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64)
 	device.CheckLambda(lam, v, d.types)
 	early := true
 	for _, t := range [4]tensor.Tensor{v.Q1, v.K1, v.Q2, v.K2} {
-		early = early && d.fresh.settled(t, 0, 0)
+		early = early && d.fresh.settled(t, kept{})
 	}
 	d.launch(lambdaForward, dim1(1), dim1(32), 0, ptr(lam), ptr(v.Q1), ptr(v.K1), ptr(v.Q2), ptr(v.K2), i32(v.Q1.Cols),
 		f32(init), flag(early))

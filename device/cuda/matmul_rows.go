@@ -116,11 +116,11 @@ func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint6
 	var room [maxArgs]uint64
 	args, run := append(room[:0], ptr(p.x), i32(p.x.Ld)), k.stored
 	flags |= flag(p.c.Type == tensor.F32)*matmulFloat | flag(p.op.Accumulate)*matmulAccumulate |
-		flag(vec(p.x))*rowsVecX | flag(d.fresh.settled(p.w, 0, 0))*rowsEarly
+		flag(vec(p.x))*rowsVecX | flag(d.fresh.settled(p.w, kept{}))*rowsEarly
 	if p.norm {
 		args, run = append(room[:0], ptr(n.y), i32(n.y.Ld), ptr(n.rstd), ptr(n.sum), i32(n.sum.Ld), ptr(n.x),
 			i32(n.x.Ld), ptr(n.delta), i32(n.delta.Ld), ptr(n.w), f32(n.eps)), k.normed
-		flags |= flag(d.fresh.settled(n.w, 0, 0)) * rowsGain
+		flags |= flag(d.fresh.settled(n.w, kept{})) * rowsGain
 	}
 	args = append(args, ptr(p.w), i32(p.w.Ld), ptr(p.c), i32(p.c.Ld), i32(p.c.Rows), i32(p.c.Cols), i32(p.k), flags)
 	if p.s.staged() {

@@ -296,7 +296,7 @@ func TestSpansOfWrites(t *testing.T) {
 		{{from: 16, to: 100}, {from: 16, to: 300}}} {
 		var f fresh
 		for i, s := range spans {
-			if f.note(s); f.settled(x, 0, 0) != (i == 0) {
+			if f.note(s); f.settled(x, kept{}) != (i == 0) {
 				t.Errorf("after %v: settled %v", spans[:i+1], i != 0)
 			}
 		}
@@ -306,8 +306,8 @@ func TestSpansOfWrites(t *testing.T) {
 		f.note(span{from: 1024, to: 2048})
 	}
 	f.wrote(tensor.Tensor{}, act(d, 0, 8), act(d, 8, 0))
-	if len(f.spans) != 1 || !f.settled(x, 0, 0) {
-		t.Errorf("%d spans, settled %v", len(f.spans), f.settled(x, 0, 0))
+	if len(f.spans) != 1 || !f.settled(x, kept{}) {
+		t.Errorf("%d spans, settled %v", len(f.spans), f.settled(x, kept{}))
 	}
 	c := carver{1024}
 	for _, p := range []struct {

@@ -82,7 +82,7 @@ func (d *queue) normalize(n *normCall) {
 	d.launch(k, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0,
 		ptr(y), i32(y.Ld), ptr(n.rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld),
 		ptr(w), i32(x.Cols), f32(n.eps), flag(vec(y, sum, x, delta, w)),
-		flag(x.Rows <= fewRows && d.fresh.settled(w, 0, 0)))
+		flag(x.Rows <= fewRows && d.fresh.settled(w, kept{})))
 	d.fresh.wrote(y, n.rstd, sum)
 }
 

@@ -32,8 +32,8 @@ __device__ __forceinline__ void joinWarps(float* sums, const int (&sum)[CHUNKS][
   }
 }
 
-// Grid: a block for each item. Where the newest key of the only row may still be in flight (early), the stages before
-// it are copied before the wait.
+// Grid: a block for each item. Where only the rows' newest keys may still be in flight (early), stages without any of
+// them are copied before the wait.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 diffattention_bytes_few(const bf16* q, const byte* k, const byte* v, const int* table, const int* slot, const int* pos,
                         int* fault, float* sums, float* stats, i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int N,
@@ -51,7 +51,7 @@ diffattention_bytes_few(const bf16* q, const byte* k, const byte* v, const int* 
       if (pos[n] < 0 || pos[n] >= pages * size) report(fault, FAULT_CACHE, pos[n], pages * size);
   const Item x = itemOf(a, blockIdx.x);
   const bool mine = 32 * warp < x.count; // the stage has keys
-  if (!early || x.at * SPLIT + 32 * (warp + 1) > pos[0]) waitEarlier();
+  if (!early || inFlight(a, x.n, x.at * SPLIT + 32 * warp, 32)) waitEarlier();
   if (mine) findRows<1>(r, a, x, warp);
 #pragma unroll
   for (int i = 0; i < 2; i++) {

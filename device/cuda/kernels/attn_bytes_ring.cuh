@@ -27,6 +27,15 @@ __device__ __forceinline__ Item nextItem(const Bytes& a, int id) {
   return x;
 }
 
+// Whether the newest key of a row, which the kernel before this one may still write, is among `count` keys of row n's
+// slot from first on. Several rows may have one slot.
+__device__ __forceinline__ bool inFlight(const Bytes& a, int n, int first, int count) {
+  bool found = false;
+  for (int i = threadIdx.x & 31; i < a.N; i += 32)
+    found |= a.slot[i] == a.slot[n] && a.pos[i] >= first && a.pos[i] < first + count;
+  return anyLane(found);
+}
+
 // Where the keys of an item's stages from and on are. Those beyond the last repeat it, and a row that does not exist is
 // the first.
 template <int COUNT>

@@ -295,8 +295,8 @@ __device__ __forceinline__ void attend(Room& r, const Bytes& a, const Item& x, c
 }
 
 // Grid: as many blocks as there are items for, or as the GPU holds. The order of items has heads, then rows, then
-// splits, so that neighbours read adjacent bytes. A dynamic ring for each warp. Where the newest key of the only row
-// may still be in flight (early), what comes before it is copied before the wait.
+// splits, so that neighbours read adjacent bytes. A dynamic ring for each warp. Where only the rows' newest keys may
+// still be in flight (early), a warp whose first split has none of them copies before the wait.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 diffattention_bytes(const bf16* q, const byte* k, const byte* v, const int* table, const int* slot, const int* pos,
                     int* fault, float* sums, float* stats, i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int N, int splits,
@@ -312,7 +312,7 @@ diffattention_bytes(const bf16* q, const byte* k, const byte* v, const int* tabl
     for (int n = blockIdx.x; n < N; n += gridDim.x)
       if (pos[n] < 0 || pos[n] >= pages * size) report(fault, FAULT_CACHE, pos[n], pages * size);
   Item x = nextItem(a, blockIdx.x * WARPS + warp);
-  bool waited = !early || (x.at + 1) * SPLIT > pos[0];
+  bool waited = !early || inFlight(a, x.n, x.at * SPLIT, SPLIT);
   if (waited) waitEarlier();
   if (x.at < splits) findRows<PER>(r, a, x, 0);
   Ahead ahead = {x, 0, 0, sharedAddr(ring)};
