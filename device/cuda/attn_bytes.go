@@ -38,23 +38,29 @@ var byteKernels = func() map[attnShape]byteKernel {
 	return all
 }()
 
-// byteShared is the shared memory of a block's rings: 32 rows of keys or of values, an odd number of 32 bytes apart,
-// and 16 bytes of scales for each key.
+// byteShared is the shared memory of a block's rings: 32 rows of keys, an odd number of 64 bytes apart, with 16 bytes of
+// scales each, or of values, an odd number of 32 bytes apart.
 func (s attnShape) byteShared() int {
 	const rows, scales = 32, 16
-	pitch := s.dv + 32 // a multiple of 64, as is a row of both maps' keys
-	return byteWarps * byteStages * rows * (pitch + scales)
+	keys, values := s.keys*s.d, s.dv+32 // d is a multiple of 32, so keys of both maps are of 64
+	if keys%128 == 0 {
+		keys += 64
+	}
+	return byteWarps * byteStages * rows * max(keys+scales, values)
 }
 
 // mostBytes bounds K and V of a layer: the kernel counts 16 bytes in 32 bits.
 const mostBytes = 16 << 32
 
-// ownBytes is the call's kernel if single warps take its splits: heads have their own keys, the cache is int8, and
-// rings fit in half of a block's shared memory, which leaves enough for what else a warp needs.
+// byteRoom bounds what else a block has in shared memory.
+const byteRoom = 16 << 10
+
+// ownBytes is the call's kernel if single warps take its splits: heads have their own keys, the cache is int8, and its
+// blocks fit in shared memory.
 func (c *cachedCall) ownBytes(cache *device.Cache, shared int) (byteKernel, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := byteKernels[s]
-	return k, ok && c.bytes && c.Heads == c.Groups && vec(cache.K, cache.V) && s.byteShared() <= shared/2 &&
+	return k, ok && c.bytes && c.Heads == c.Groups && vec(cache.K, cache.V) && s.byteShared()+byteRoom <= shared &&
 		max(cache.K.Rows*cache.K.Ld, cache.V.Rows*cache.V.Ld) <= mostBytes
 }
 

@@ -202,7 +202,7 @@ func TestBytesEdges(t *testing.T) {
 
 // Warps take the splits of a cache of bytes, or blocks of one kernel where the GPU takes all in two rounds, if heads
 // have their own keys, rows lie on 16 bytes and the rings fit; in all other cases blocks of another kernel do. Before
-// its turn a kernel copies keys only for a row that is alone.
+// its turn that other kernel copies keys only for a row that is alone.
 func TestBytesBySplits(t *testing.T) {
 	const many, few, other = "diffattention_bytes", "diffattention_bytes_few", "diffattention_split"
 	for name, c := range map[string]struct {
@@ -211,18 +211,18 @@ func TestBytesBySplits(t *testing.T) {
 		early                                bool
 	}{
 		"a row":                  {rows: 1, heads: 2, dim: 64, by: few, early: true},
-		"two rows":               {rows: 2, heads: 2, dim: 64, by: few},
-		"rows of 792 splits":     {rows: 132, heads: 2, dim: 64, by: few},
-		"rows of 798 splits":     {rows: 133, heads: 2, dim: 64, by: many},
-		"wide heads":             {rows: 88, heads: 2, dim: 128, by: few},
-		"many wide heads":        {rows: 89, heads: 2, dim: 128, by: many},
+		"two rows":               {rows: 2, heads: 2, dim: 64, by: few, early: true},
+		"rows of 792 splits":     {rows: 132, heads: 2, dim: 64, by: few, early: true},
+		"rows of 798 splits":     {rows: 133, heads: 2, dim: 64, by: many, early: true},
+		"wide heads":             {rows: 88, heads: 2, dim: 128, by: few, early: true},
+		"many wide heads":        {rows: 89, heads: 2, dim: 128, by: many, early: true},
 		"narrow heads":           {rows: 1, heads: 2, dim: 32, by: other, early: true},
 		"shared keys":            {rows: 1, heads: 4, dim: 64, by: other, early: true},
 		"rows that lie askew":    {rows: 1, heads: 2, dim: 64, off: 8, by: other, early: true},
-		"little shared memory":   {rows: 2, heads: 2, dim: 64, shared: 99 << 10, by: few},
-		"too little of it":       {rows: 2, heads: 2, dim: 96, shared: 99 << 10, by: other},
-		"of a head that is wide": {rows: 2, heads: 2, dim: 128, shared: 150 << 10, by: other},
-		"a cache of 64 GiB":      {rows: 2, heads: 2, dim: 64, lines: mostBytes / 272, by: few},
+		"little shared memory":   {rows: 2, heads: 2, dim: 64, shared: 68 << 10, by: few, early: true},
+		"too little of it":       {rows: 2, heads: 2, dim: 64, shared: 68<<10 - 1, by: other},
+		"of a head that is wide": {rows: 2, heads: 2, dim: 128, shared: 99 << 10, by: other},
+		"a cache of 64 GiB":      {rows: 2, heads: 2, dim: 64, lines: mostBytes / 272, by: few, early: true},
 		"a larger one":           {rows: 2, heads: 2, dim: 64, lines: mostBytes/272 + 1, by: other},
 	} {
 		d, drv := fakeDevice(t)

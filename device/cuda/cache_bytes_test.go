@@ -315,7 +315,7 @@ func attendBytes(heads int) func(d *Device) {
 // TestBytesLaunches checks the launchers of a cache of bytes against their geometry.
 func TestBytesLaunches(t *testing.T) {
 	for _, c := range []launchCase{
-		{"bytes", attendBytes(6), []string{"diffattention_bytes 396,1,1 × 128 + 45056",
+		{"bytes", attendBytes(6), []string{"diffattention_bytes 396,1,1 × 128 + 53248",
 			"diffattention_join 6,64,1 × 384 + 6216"}},
 		{"bytes of heads that share keys", attendBytes(12), []string{"diffattention_splits 6,4,64 × 256 + 48832",
 			"diffattention_join 12,64,1 × 384 + 6216"}},

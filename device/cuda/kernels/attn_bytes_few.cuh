@@ -2,7 +2,7 @@
 // stage. K and V of a stage are in flight together, and no copy follows. Scores meet in shared memory, where each warp
 // reads all of them for the softmax. Sums over values are of integers, which the warps may add in any order, and all
 // else is done in the same order as by one warp: the bits are the same.
-static_assert(PER == WARPS && STAGES >= 2, "a stage of K and one of V for each warp");
+static_assert(PER == WARPS, "a stage of K and one of V for each warp");
 constexpr int TILES = CHUNKS * COLUMNS / 2;
 static_assert(TILES % WARPS == 0 && TILES * 16 * sizeof(uint4) <= K_STAGE, "a warp's sums fit in its stage of K");
 
@@ -66,7 +66,11 @@ diffattention_bytes_few(const bf16* q, const byte* k, const byte* v, const int* 
   if (mine) keepQuery(r, q + x.n * ldq + (i64)x.h * MAPS * HEAD, scale * LOG2E);
   cpWait<1>();
   __syncwarp();
-  if (mine) scores(common, r, ring, 32 * warp);
+  if (mine) {
+    Query query;
+    query.load(r);
+    scores(common, r, query, ring, 32 * warp);
+  }
   __syncthreads();
   softmax(unit, r.own, common, warp, x.count, stats + 2 * part);
   cpWait<0>();

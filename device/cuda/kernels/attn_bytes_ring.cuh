@@ -37,16 +37,27 @@ __device__ __forceinline__ bool inFlight(const Bytes& a, int n, int first, int c
 }
 
 // Where the keys of an item's stages from and on are. Those beyond the last repeat it, and a row that does not exist is
-// the first.
+// the first. As pageRow, but all pages are loaded before one is used.
 template <int COUNT>
 __device__ __forceinline__ void findRows(Room& r, const Bytes& a, const Item& x, int from) {
-  const int lane = threadIdx.x & 31;
+  const int lane = threadIdx.x & 31, slot = a.slot[x.n];
+  const Pages& c = a.cache;
+  const bool known = slot >= 0 && slot < c.slots;
+  const int* table = c.table + (known ? slot * c.ld : 0);
+  int key[COUNT], page[COUNT], entry[COUNT];
+#pragma unroll
+  for (int j = 0; j < COUNT; j++) {
+    key[j] = x.at * SPLIT + min(lane + 32 * (from + j), x.count - 1), page[j] = pageOf(c, key[j]);
+    entry[j] = table[min(page[j], c.pages - 1)];
+  }
   __syncwarp();
 #pragma unroll
   for (int j = 0; j < COUNT; j++) {
-    const int key = x.at * SPLIT + min(lane + 32 * (from + j), x.count - 1);
-    const u32 row = max(0, pageRow(a.cache, a.slot[x.n], key, a.fault));
-    r.row[0][lane + 32 * j] = row * (u32)(a.ldk / 16), r.row[1][lane + 32 * j] = row * (u32)(a.ldv / 16);
+    const i64 row = (i64)(entry[j] - page[j]) * c.size + key[j];
+    const bool there = known && page[j] < c.pages && row >= 0 && row < c.rows;
+    if (!there) noPage(c, key[j], a.fault);
+    const u32 at = there ? (u32)row : 0;
+    r.row[0][lane + 32 * j] = at * (u32)(a.ldk / 16), r.row[1][lane + 32 * j] = at * (u32)(a.ldv / 16);
   }
   __syncwarp();
 }

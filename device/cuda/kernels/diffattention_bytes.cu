@@ -4,13 +4,14 @@
 //
 // K and then V of a split come in stages of 32 keys, copied into the warp's own ring in shared memory. Copies run ahead
 // of the products by the whole ring, into the next split too, so that memory never waits for arithmetic. Rows of a
-// stage are an odd number of 32 bytes apart, which avoids bank conflicts.
+// stage of V are an odd number of 32 bytes apart, those of K of 64, which avoids bank conflicts.
 //
 // Both products are of integers, m16n8k32: the bytes as they are, unsigned, with Q and P as 16 bits, the largest of a
 // vector being 32,512. Their high and low bytes, both signed, are two columns of the narrow side. What 128, the bytes'
 // zero, adds to a sum is known before. Scales of keys multiply scores, those of values P, in fp32. A product's k may be
 // in any order as long as both operands have the same, and so may its rows:
-//   S = K·Qᵀ: keys are the tall side; a lane takes 8 adjacent bytes of a key, two words a step.
+//   S = K·Qᵀ: keys are the tall side; a lane takes 16 adjacent bytes of a key, and its words 1 and 3 as those of a
+//   second key: the narrow side has columns to spare (Query).
 //   Oᵀ = Vᵀ·Pᵀ: columns are the tall side. Of 16 keys a lane takes some columns of keys t, t + 4, t + 8 and t + 12 and
 //   transposes them in registers, so that a word holds keys of one column. P is stored in that order (`place`).
 //
@@ -30,11 +31,12 @@ constexpr float MOST = 32512.f;
 
 // Bytes of a row of a stage, and how far rows are apart.
 constexpr int K_ROW = MAPS * HEAD, V_ROW = VALUE;
-constexpr int apart(int bytes) { return bytes % 64 == 32 ? bytes : (bytes + 31) / 64 * 64 + 32; }
-constexpr int K_PITCH = apart(K_ROW), V_PITCH = apart(V_ROW);
+constexpr int apart(int bytes, int unit) { return (bytes + unit - 1) / (2 * unit) * 2 * unit + unit; }
+constexpr int K_PITCH = apart(K_ROW, 64), V_PITCH = apart(V_ROW, 32), K_STEPS = K_ROW / 64;
 constexpr int SCALES = 32 * K_PITCH; // of a stage of K follow its rows: 16 bytes a key
 constexpr int K_STAGE = SCALES + 16 * 32, V_STAGE = 32 * V_PITCH, STAGE = K_STAGE > V_STAGE ? K_STAGE : V_STAGE;
-static_assert(SPLIT % 32 == 0 && HEAD % 32 == 0 && VALUE % 32 == 0, "whole stages and words");
+static_assert(SPLIT % 32 == 0 && HEAD % 32 == 0 && VALUE % 32 == 0, "whole stages, steps and words");
+static_assert(STAGES == 2, "at an item's end, copies are in the next");
 static_assert(WARPS * STAGES * STAGE == SHARED, "attn_bytes.go counts shared memory differently");
 // Columns of V that a lane takes at once.
 constexpr int COLUMNS = V_ROW % 128 == 0 ? 16 : V_ROW % 64 == 0 ? 8 : 4, CHUNKS = V_ROW / 8 / COLUMNS;
@@ -128,41 +130,48 @@ __device__ __forceinline__ void keepQuery(Room& r, const bf16* q, float scale) {
   if (lane < MAPS) r.bias[lane] = -128 * (lane == 0 ? sum[0] : sum[1]);
 }
 
-// The scores of a stage's keys, those of j and on. All pairs of columns are the map's vector, and lanes t = 0 store it.
-__device__ __forceinline__ void scores(Scores& to, const Room& r, const byte* stage, int j) {
-  constexpr int STEPS = HEAD / 32;
-  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  int z[MAPS][2][4];
+// A query of both maps as the narrow side of S's products, of which a step takes 64 bytes of 8 keys: columns 0, 1 are
+// the high and low bytes of map 0 that meet words 0 and 2 of a lane's 16, columns 2, 3 those that meet words 1 and 3,
+// and columns 4 to 7 are the same of map 1. What belongs to the other map is 0.
+struct Query {
+  u32 word[K_STEPS][2];
+  __device__ __forceinline__ void load(const Room& r) {
+    const int lane = threadIdx.x & 31, column = lane >> 2, t = lane & 3, map = column >> 2;
+    const byte* from = r.query[map][column & 1] - map * HEAD;
 #pragma unroll
-  for (int h = 0; h < MAPS; h++) {
-    const int bias = r.bias[h];
+    for (int u = 0; u < K_STEPS; u++)
 #pragma unroll
-    for (int i = 0; i < 2; i++) z[h][i][0] = z[h][i][2] = 0, z[h][i][1] = z[h][i][3] = bias;
-#pragma unroll
-    for (int u = 0; u < STEPS; u++) {
-      u32 q[2];
-      load<8>(q, r.query[h][g & 1] + 32 * u + 8 * t);
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        u32 x[2][2];
-        const byte* at = stage + (16 * i + g) * K_PITCH + h * HEAD + 32 * u + 8 * t;
-        load<8>(x[0], at), load<8>(x[1], at + 8 * K_PITCH);
-        const u32 y[4] = {x[0][0], x[1][0], x[0][1], x[1][1]};
-        mma16832(z[h][i], y, q);
+      for (int w = 0; w < 2; w++) {
+        const int at = 64 * u + 16 * t + 8 * w + 4 * (column >> 1 & 1);
+        word[u][w] = at / HEAD == map ? *(const u32*)(from + at) : 0;
       }
+  }
+};
+
+// The scores of a stage's keys, those of j and on. A lane has the sums of map t/2 for two words of four: even lanes
+// finish the first of two groups of 8 keys, odd ones the second.
+__device__ __forceinline__ void scores(Scores& to, const Room& r, const Query& q, const byte* stage, int j) {
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, map = t >> 1, odd = t & 1;
+  const int bias = r.bias[map];
+  const float factor = r.factor[map];
+#pragma unroll
+  for (int i = 0; i < 4; i += 2) {
+    int z[2][4] = {}, sum[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+#pragma unroll
+      for (int u = 0; u < K_STEPS; u++) {
+        const uint4 x = *(const uint4*)(stage + (8 * (i + h) + g) * K_PITCH + 64 * u + 16 * t);
+        const u32 y[4] = {x.x, x.y, x.z, x.w};
+        mma16832(z[h], y, q.word[u]);
+      }
+      sum[h] = odd ? 256 * z[h][2] + z[h][3] : 256 * z[h][0] + z[h][1];
     }
+    const int other = __shfl_xor_sync(0xffffffffu, odd ? sum[0] : sum[1], 1), key = 8 * (i + odd) + g;
+    const float scale = *(const float*)(stage + SCALES + 16 * key + 4 * map);
+    to.score[map][j + key] = (float)((odd ? sum[1] : sum[0]) + other + bias) * factor * scale;
   }
   to.scaleV[j + lane] = *(const float*)(stage + SCALES + 16 * lane + 8);
-  if (t != 0) return;
-#pragma unroll
-  for (int e = 0; e < 4; e++) {
-    const float2 scale = *(const float2*)(stage + SCALES + 16 * (8 * e + g));
-#pragma unroll
-    for (int h = 0; h < MAPS; h++) {
-      const int* pair = &z[h][e >> 1][e % 2 * 2];
-      to.score[h][j + 8 * e + g] = (float)(256 * pair[0] + pair[1]) * r.factor[h] * (h == 0 ? scale.x : scale.y);
-    }
-  }
 }
 
 // Where P of a key is stored.
@@ -272,13 +281,16 @@ __device__ __forceinline__ void attend(Room& r, const Bytes& a, const Item& x, c
   Unit unit[MAPS] = {};
   int sum[CHUNKS][COLUMNS / 2][4] = {};
   keepQuery(r, q, scale * LOG2E);
+  __syncwarp();
+  Query query;
+  query.load(r);
   for (int i = 0; i < 2 * stages; i++) {
     if (i == stages) softmax(unit, r.own, r.own, ALL, x.count, stats + 2 * part);
     cpWait<STAGES - 1>();
     __syncwarp();
     const byte* stage = ring + slot * STAGE;
     if (i < stages) {
-      scores(r.own, r, stage, 32 * i);
+      scores(r.own, r, query, stage, 32 * i);
     } else {
       addStage(sum, r.own, stage, i - stages);
     }
@@ -323,7 +335,7 @@ diffattention_bytes(const bf16* q, const byte* k, const byte* v, const int* tabl
   }
   if (!waited) waitEarlier();
   int oldest = 0;
-  for (; x.at < splits; x = nextItem(a, x.id + gridDim.x * WARPS))
+  for (; x.at < splits; x = ahead.item) // the copies are two stages ahead, which an item has
     attend(r, a, x, ring, oldest, ahead, q + x.n * ldq + (i64)x.h * MAPS * HEAD, sums, stats, scale);
   cpWait<0>();
 }

@@ -45,6 +45,7 @@ __device__ unsigned __byte_perm(unsigned, unsigned, unsigned);
 __device__ int __float_as_int(float);
 __device__ float __int_as_float(int);
 __device__ float __fdividef(float, float);
+__device__ int __clz(int);
 __device__ int min(int, int);
 __device__ int max(int, int);
 #endif

@@ -310,6 +310,7 @@ static bf16 toBf16(float x) {
   if (x != x) return 0x7fff;
   return (bf16)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+static int __clz(int x) { return x == 0 ? 32 : __builtin_clz((u32)x); }
 static u32 packBf16(float lo, float hi) { return toBf16(lo) | (u32)toBf16(hi) << 16; }
 static u32 moved(u32 x, u32 id) {
   if (id != 0x3210) emu::die("a move that is none");
