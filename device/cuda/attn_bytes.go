@@ -38,8 +38,8 @@ var byteKernels = func() map[attnShape]byteKernel {
 	return all
 }()
 
-// byteShared is the shared memory of a block's rings: 32 rows of keys, an odd number of 64 bytes apart, with 16 bytes of
-// scales each, or of values, an odd number of 32 bytes apart.
+// byteShared is the shared memory of a block's rings: 32 rows of keys, an odd number of 64 bytes apart, with 16 bytes
+// of scales each, or of values, an odd number of 32 bytes apart.
 func (s attnShape) byteShared() int {
 	const rows, scales = 32, 16
 	keys, values := s.keys*s.d, s.dv+32 // d is a multiple of 32, so keys of both maps are of 64

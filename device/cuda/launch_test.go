@@ -146,7 +146,7 @@ var productLaunches = []launchCase{
 	}, []string{"matmul_rows8_half 192,1,1 × 256 + 71168"}},
 	{"matmul of 64 rows", func(d *Device) {
 		d.MatMul(act(d, 64, 1536), act(d, 64, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
-	}, []string{"matmul_rows64_1 96,1,1 × 256 + 229376"}},
+	}, []string{"matmul_rows32_2 48,2,1 × 256 + 229376"}},
 	{"matmul of 200 rows", func(d *Device) {
 		d.MatMul(act(d, 200, 4608), on(d, tensor.BF16, 200, 1536, 1539), act(d, 4608, 1536),
 			device.MatMul{TransB: true})

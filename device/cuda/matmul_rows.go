@@ -151,7 +151,8 @@ func (d *queue) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, slo
 }
 
 // pickRows selects the smallest blocks that hold all rows. Each block reads x again, so many rows need many columns per
-// block: as few as keep all blocks on the GPU at once, or the most. An element's sum is the same in all of them.
+// block: as few as keep all blocks on the GPU at once, or the most. More than 32 rows are divided over blocks of 32
+// where all of these fit on the GPU at once and each reads less. An element's sum is the same in all of them.
 func (d *products) pickRows(m, n, k int) rowsKernel {
 	switch {
 	case m <= rowsLong.rows:
@@ -159,16 +160,29 @@ func (d *products) pickRows(m, n, k int) rowsKernel {
 	case m <= rowsSecond.rows:
 		return rowsSecond
 	}
-	kernels := rowsStaged[flag(m > 32 && rowsStaged[1][0].fits(k, d.info.Shared))]
+	best := d.pickStaged(rowsStaged[flag(m > 32 && rowsStaged[1][0].fits(k, d.info.Shared))], m, n, k)
+	if half := d.pickStaged(rowsStaged[0], m, n, k); half.cols+half.rows < best.cols+best.rows &&
+		half.blocks(m, n) <= d.info.SMs {
+		return half
+	}
+	return best
+}
+
+// pickStaged is the first of these kernels whose blocks all fit on the GPU at once, or the last that fits in shared
+// memory.
+func (d *products) pickStaged(kernels []rowsKernel, m, n, k int) rowsKernel {
 	best := kernels[0]
 	for _, s := range kernels[1:] {
-		if ceil(n, best.cols)*ceil(m, best.rows) <= d.info.SMs || !s.fits(k, d.info.Shared) {
+		if best.blocks(m, n) <= d.info.SMs || !s.fits(k, d.info.Shared) {
 			break
 		}
 		best = s
 	}
 	return best
 }
+
+// blocks is the number of blocks of a product.
+func (s rowsKernel) blocks(m, n int) int { return ceil(n, s.cols) * ceil(m, s.rows) }
 
 // firstRows is the kernel for up to 8 rows that has all of a block's weights in flight at once, if there is one: in
 // registers up to k = 1024, in shared memory beyond. Registers for more would spill when two kernels share an SM: at k

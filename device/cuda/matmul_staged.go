@@ -21,14 +21,22 @@ func stagedOf(rows int) (all []rowsKernel) {
 func (s rowsKernel) staged() bool { return s.rows > rowsSecond.rows }
 
 // rings are how many half pieces of weights and of x a warp of a staged kernel has in shared memory, if a block may
-// have most bytes of it. Weights: as many as fit beside x, at least three and at most all. x: three if there is room
-// for three of both, else two.
+// have most bytes of it. Weights: as many as fit beside x, at least three and at most all. x: three, or four of 32
+// rows, if there is room for as many of the weights beside them, else two.
 func (s rowsKernel) rings(k, most int) (held, inputs int) {
 	const least = 3
 	all, room := 2*ceil(ceil(k, rowsPiece), rowsWarps), most/rowsWarps/rowsPiece
 	inputs = 2
-	if all > inputs && least*s.cols+3*s.rows <= room {
-		inputs = 3
+	for inputs < s.inFlight() && all > inputs && max(least, inputs+1)*s.cols+(inputs+1)*s.rows <= room {
+		inputs++
 	}
 	return min(all, max(least, (room-inputs*s.rows)/s.cols)), inputs
+}
+
+// inFlight is the most half pieces of x that a warp requests at once.
+func (s rowsKernel) inFlight() int {
+	if s.rows == rowsStaged[0][0].rows {
+		return 4
+	}
+	return 3
 }

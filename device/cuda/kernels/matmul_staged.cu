@@ -2,7 +2,7 @@
 // An element has the bits of matmul_rows.cu, whose mma, warps and pieces these are. Bound: one read of the weights; at
 // 64 rows latencies, of instructions too, with two warps for each of an SM's schedulers.
 //
-// Each warp has its own memory: `held` half pieces of weights, 16·R rows each, and `inputs`, two or three, of x, 8·X
+// Each warp has its own memory: `held` half pieces of weights, 16·R rows each, and `inputs`, two to four, of x, 8·X
 // rows each. Both are rings, but where there is room (matmul_rows.go) the first holds all of the warp's weights, so
 // that they are all requested before the kernel's turn, and only x, which comes from the L2, is waited for after it.
 // held is at least `inputs`, or all.
@@ -113,7 +113,8 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, Out out, const bf
   int slot = 0, place = 0;
 #pragma unroll 1
   for (int i = 0; i < steps; i++) {
-    if (inputs > 2) cpWait<2>();
+    if (inputs > 3) cpWait<3>();
+    else if (inputs > 2) cpWait<2>();
     else cpWait<1>();
     __syncwarp();
     multiplyHalf<R, X>(acc, ring + slot * WEIGHTS, xs + place * INPUT, id);
