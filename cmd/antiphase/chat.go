@@ -45,8 +45,7 @@ all commands.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(a) },
 	}
-	c.Flags().StringVarP(&f.model, "model", "m", "",
-		modelWords)
+	c.Flags().StringVarP(&f.model, "model", "m", "", modelWords)
 	c.Flags().StringVar(&f.template, "chat-template", "", "a Jinja file instead of the model's own template")
 	c.Flags().StringVar(&f.system, "system", "", "system message")
 	c.Flags().BoolVar(&f.raw, "raw", false, "ignore the chat template and continue text")

@@ -116,8 +116,7 @@ func meant(name string) string {
 // locate resolves --model to a folder: a path, or org/name in the local Hugging Face cache.
 func locate(name string) (string, error) {
 	if name == "" {
-		return "", usage(errors.New(
-			"--model: missing; name a " + modelWords))
+		return "", usage(errors.New("--model: missing; name a " + modelWords))
 	}
 	_, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) && hf.IsHubName(name) {

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"antiphase/checkpoint"
 	"antiphase/device"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/pair"
 	"antiphase/tokenizer"
 )
 
@@ -32,9 +34,9 @@ type loaded struct {
 	Manifest  *checkpoint.Manifest // of a run
 }
 
-// modelWords says what --model accepts; the last two are embedded.
-const modelWords = "run folder, checkpoint, Hugging Face folder, org/name in its cache, " + embeddedPrefix +
-	"diff or " + embeddedPrefix + "transformer"
+// modelWords says what --model accepts; the last ones are embedded.
+var modelWords = "run folder, checkpoint, Hugging Face folder, org/name in its cache, " + embeddedPrefix +
+	strings.Join(pair.Names(), " or "+embeddedPrefix)
 
 // load opens --model on a device (modelWords). If ranks split models it is this rank's part, and the others are told
 // what is done with it.
