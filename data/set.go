@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"antiphase/internal/cores"
 	"antiphase/internal/vfs"
 )
 
@@ -40,14 +41,14 @@ func OpenSetFS(fsys vfs.FS, dir string, verify bool) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{Manifest: m, dir: dir}
-	for i := range m.Shards {
-		sh, err := openListed(fsys, dir, m, &m.Shards[i], verify)
+	shards, errs := make([]*Shard, len(m.Shards)), make([]error, len(m.Shards))
+	cores.Each(len(shards), func(i int) { shards[i], errs[i] = openListed(fsys, dir, m, &m.Shards[i], verify) })
+	s := &Set{Manifest: m, dir: dir, shards: slices.DeleteFunc(shards, func(s *Shard) bool { return s == nil })}
+	for _, err := range errs {
 		if err != nil {
 			s.Close()
 			return nil, err
 		}
-		s.shards = append(s.shards, sh)
 	}
 	return s, nil
 }
@@ -119,6 +120,16 @@ type Split struct {
 
 	sources []string // names of the set's
 	partOf  []int    // parallel to shards: the source of each, counted from 1; 0 if any
+}
+
+// Verify reads every token and compares checksums, which OpenSet does for all splits if it is asked to verify.
+func (s *Split) Verify() error {
+	for _, sh := range s.shards {
+		if err := sh.verify(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Split returns the split "train" or "valid".

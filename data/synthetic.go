@@ -8,6 +8,9 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+
+	"antiphase/internal/cores"
+	"antiphase/internal/fault"
 )
 
 // syntheticVersion is part of the fingerprint: raise it whenever any document changes.
@@ -85,18 +88,41 @@ func (s *Synthetic) Document(i int) Document {
 	panic("unreachable: pick is below the sum of weights")
 }
 
-// Documents yields documents 0 to Docs-1.
+// Documents yields documents 0 to Docs-1. All cores generate the next block of them while one is read.
 func (s *Synthetic) Documents(ctx context.Context) iter.Seq2[Document, error] {
+	most := min(1024, max(1, 16<<20/max(s.Bytes, 1))) // two blocks are in memory
 	return func(yield func(Document, error) bool) {
-		for i := range s.Docs {
-			if err := ctx.Err(); err != nil {
-				yield(Document{}, err)
-				return
-			}
-			if !yield(s.Document(i), nil) {
-				return
+		block := s.begin(0, min(16, most))
+		defer func() { block() }() // nothing goes on after the loop
+		for i := 0; i < s.Docs; {
+			docs := block()
+			i += len(docs)
+			block = s.begin(i, min(2*len(docs), most))
+			for _, d := range docs {
+				if err := ctx.Err(); err != nil {
+					yield(Document{}, err)
+					return
+				}
+				if !yield(d, nil) {
+					return
+				}
 			}
 		}
+	}
+}
+
+// begin begins to generate n documents from the first, or as many as there are. The function it returns waits for them.
+func (s *Synthetic) begin(first, n int) func() []Document {
+	docs := make([]Document, min(n, s.Docs-first))
+	done := make(chan struct{})
+	go func() {
+		defer fault.Guard()()
+		defer close(done)
+		cores.Each(len(docs), func(i int) { docs[i] = s.Document(first + i) })
+	}()
+	return func() []Document {
+		<-done
+		return docs
 	}
 }
 

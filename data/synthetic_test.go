@@ -1,6 +1,7 @@
 package data
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -42,6 +43,40 @@ func TestSyntheticDocumentsStandAlone(t *testing.T) {
 	}
 	if again := open(t, s.Name()); again.Name() != s.Name() {
 		t.Errorf("name %q reads back as %q", s.Name(), again.Name())
+	}
+}
+
+// Blocks that are generated ahead end where the documents do, are whole after a reader stops, and are few if long.
+func TestSyntheticAhead(t *testing.T) {
+	for _, docs := range []int{1, 15, 16, 17, 48, 49, 2100} {
+		s := open(t, fmt.Sprintf("synthetic:docs=%d,len=128", docs)).(*Synthetic)
+		all, _ := read(t, s)
+		if len(all) != docs {
+			t.Fatalf("%d documents, want %d", len(all), docs)
+		}
+		for i, text := range all {
+			if s.Document(i).Text != text {
+				t.Fatalf("document %d of %d is another", i, docs)
+			}
+		}
+	}
+	s := open(t, "synthetic:docs=100000000,len=16777216,mix=kv").(*Synthetic)
+	for range s.Documents(t.Context()) {
+		break
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	for _, err := range open(t, "synthetic:docs=5000,len=128").Documents(ctx) {
+		if n++; n == 40 {
+			cancel()
+		}
+		if err != nil != (n == 41) {
+			t.Fatalf("document %d: %v", n, err)
+		}
+	}
+	if n != 41 {
+		t.Errorf("%d documents after a cancelled one", n-41)
 	}
 }
 

@@ -151,12 +151,15 @@ func setDocuments(ctx context.Context, p *eval.Plan, dir string) ([]string, erro
 	if err != nil {
 		return nil, fmt.Errorf("text: set:%s: its tokenizer: %w", dir, err)
 	}
-	set, err := data.OpenSet(dir, true)
+	set, err := data.OpenSet(dir, false)
 	if err != nil {
 		return nil, fmt.Errorf("text: set:%s: %w", dir, err)
 	}
 	defer set.Close()
 	split, err := set.Split(data.Valid)
+	if err == nil {
+		err = split.Verify()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("text: set:%s: %w", dir, err)
 	}

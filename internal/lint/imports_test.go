@@ -42,7 +42,7 @@ var table = []row{
 	{pkg: "internal/browser"},
 	{pkg: "internal/lint"},
 
-	{pkg: "metrics", ours: "internal/vfs"},
+	{pkg: "metrics", ours: "internal/cores internal/vfs"},
 	{pkg: "tensor"},
 	{pkg: "device", ours: "tensor internal/half"},
 	{pkg: "device/ref", ours: "device tensor internal/half"},
@@ -61,7 +61,7 @@ var table = []row{
 	{pkg: "optim", ours: "model layer device tensor"},
 	{pkg: "tokenizer", ours: "internal/vfs", foreign: "github.com/dlclark/regexp2/v2 golang.org/x/text"},
 	{pkg: "tokenizer/chat", foreign: "golang.org/x/text"},
-	{pkg: "data", ours: "internal/vfs internal/surrogate",
+	{pkg: "data", ours: "internal/cores internal/vfs internal/surrogate",
 		foreign: "github.com/klauspost/compress github.com/parquet-go/parquet-go golang.org/x/sync"},
 	{pkg: "recipe", ours: "internal/near model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},
