@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 
+	"antiphase/internal/cores"
 	"antiphase/internal/vfs"
 )
 
@@ -81,20 +82,26 @@ func Tail(f *os.File, from, most int64) (rows []Row, next int64, reset bool, err
 			return rows, next, reset, err
 		}
 		next += size
-		if row, _, bad := check(buf, size, false, false); bad == nil {
-			rows = append(rows, row)
+		l := line{text: buf, size: size, ended: true}
+		if l.parse(); l.bad == nil {
+			rows = append(rows, l.row)
 		}
 	}
 	return rows, next, reset, nil
 }
 
-// line is a row and the offset of its end.
+// line is one line of a file: a row, or what is wrong with it, and the offset of its end.
 type line struct {
-	row Row
-	end int64
+	row    Row
+	end    int64
+	text   []byte
+	size   int64 // in the file, with its newline
+	ended  bool
+	sealed bool
+	bad    error
 }
 
-// lines is Rows with offsets.
+// lines is Rows with offsets. All cores parse.
 func lines(fsys vfs.FS, path string) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		f, err := fsys.Open(path)
@@ -104,28 +111,48 @@ func lines(fsys vfs.FS, path string) iter.Seq2[line, error] {
 		}
 		defer f.Close()
 		in := bufio.NewReaderSize(f, 64<<10)
-		var buf []byte
 		mustSeal := false // after the first line with a checksum: later ones without are damaged
-		for n, end := 1, int64(0); ; n++ {
-			var size int64
-			if buf, size, err = readLine(in, buf[:0]); size == 0 && err == io.EOF {
-				return
-			}
-			end += size
-			if err != nil && err != io.EOF {
+		for n, end := 1, int64(0); err == nil; {
+			var block []line
+			if block, err = readBlock(in); err != nil && err != io.EOF {
 				yield(line{}, fmt.Errorf("%s: %w", path, err))
 				return
 			}
-			row, sealed, bad := check(buf, size, err == io.EOF, mustSeal)
-			mustSeal = mustSeal || sealed
-			if bad != nil {
-				bad, row = &LineError{path, n, bad}, Row{}
-			}
-			if !yield(line{row, end}, bad) {
-				return
+			cores.Each(len(block), func(i int) { block[i].parse() })
+			for i := range block {
+				l := &block[i]
+				end += l.size
+				if l.end = end; l.bad == nil && !l.sealed && mustSeal {
+					l.bad = errNotSealed
+				}
+				mustSeal = mustSeal || l.sealed
+				if l.bad != nil {
+					l.bad, l.row = &LineError{path, n, l.bad}, Row{}
+				}
+				if n++; !yield(*l, l.bad) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// readBlock reads 256 lines or a megabyte. At the end of the file the error is io.EOF, with the last lines.
+func readBlock(in *bufio.Reader) (block []line, err error) {
+	for total := int64(0); len(block) < 256 && total < maxLine; {
+		l := line{}
+		if l.text, l.size, err = readLine(in, nil); err != nil && err != io.EOF {
+			return block, err
+		}
+		if l.ended = err == nil; l.size > 0 {
+			block = append(block, l)
+		}
+		if err != nil {
+			return block, err
+		}
+		total += l.size
+	}
+	return block, nil
 }
 
 // readLine reads up to a newline, which counts in size but is not kept; nor are bytes beyond maxLine.
@@ -143,17 +170,18 @@ func readLine(in *bufio.Reader, buf []byte) (kept []byte, size int64, err error)
 	}
 }
 
-// check parses a line into a row or returns what is wrong with it.
-func check(b []byte, size int64, unfinished, mustSeal bool) (Row, bool, error) {
+var errNotSealed = errors.New("the checksum is missing")
+
+// parse sets the row, or what is wrong with the line by itself.
+func (l *line) parse() {
 	switch {
-	case size > maxLine:
-		return Row{}, false, fmt.Errorf("%d bytes, no row is longer than %d", size, maxLine)
-	case unfinished:
-		return Row{}, false, errors.New("it does not end")
+	case l.size > maxLine:
+		l.bad = fmt.Errorf("%d bytes, no row is longer than %d", l.size, maxLine)
+	case !l.ended:
+		l.bad = errors.New("it does not end")
+	default:
+		if l.row, l.sealed, l.bad = parse(l.text); l.bad != nil {
+			l.sealed = false
+		}
 	}
-	row, sealed, err := parse(b)
-	if err == nil && !sealed && mustSeal {
-		err = errors.New("the checksum is missing")
-	}
-	return row, sealed && err == nil, err
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -198,3 +199,29 @@ func TestEveryFieldReturns(t *testing.T) {
 
 // optional are the fields that a row may lack.
 var optional = map[string]bool{"Valid": true, "EvalS": true, "SaveS": true, "LambdaMin": true, "LambdaMax": true}
+
+// Lines are parsed in blocks: numbers, offsets and the demand for checksums go on from one to the next.
+func TestReadBlocks(t *testing.T) {
+	path, b := record(t, 700)
+	all := bytes.SplitAfter(b, []byte("\n"))
+	all[0] = []byte("{\"step\":1}\n") // of a version without checksums
+	all[299] = []byte("{\"step\":300}\n")
+	all[599][20] ^= 1
+	all[699] = all[699][:30]
+	if err := os.WriteFile(path, bytes.Join(all, nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	rows, err := Read(path, func(s string) { warned = append(warned, strings.TrimPrefix(s, path+": ")) })
+	want := []string{"line 300: the checksum is missing; it is skipped",
+		"line 600: the checksum does not match; it is skipped", "line 700: it does not end; it is skipped"}
+	if err != nil || len(rows) != 697 || rows[696].Step != 699 || !slices.Equal(warned, want) {
+		t.Errorf("%d rows, %v, warned %q", len(rows), err, warned)
+	}
+	at := int64(0)
+	for l := range lines(vfs.OS{}, path) {
+		if at += l.size; l.end != at {
+			t.Fatalf("a line ends at %d, want %d", l.end, at)
+		}
+	}
+}
