@@ -163,6 +163,7 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, cons
     }
     top = warpMax(top);
     if (BYTES) tall = warpMax(tall) * (1.f / 1024);
+    __syncwarp(); // all lanes have read their scores: P takes their place
     const float inverse = tall > 0.f ? 1.f / tall : 0.f;
 #pragma unroll
     for (int u = 0; u < PER; u++) {
