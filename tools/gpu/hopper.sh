@@ -4,7 +4,7 @@
 #   tools/gpu/hopper.sh check      build every kernel; results against the general kernels, then the float64 oracle
 #   tools/gpu/hopper.sh times      milliseconds in turns with the mma kernels and with variants
 #   tools/gpu/hopper.sh lengths    milliseconds of T = 2048 to 65,536, with and without dQ's adds
-#   tools/gpu/hopper.sh sanitize [SHAPE...]   plain, V2 and V1 at d = 64, or these shapes, under memcheck and racecheck
+#   tools/gpu/hopper.sh sanitize [SHAPE...]   plain, V2 and V1 at d = 64, or these shapes, under memcheck
 #   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
 #   tools/gpu/hopper.sh stress [n [without]]
 #                                  n processes (20) for each of three shapes and each direction: how many hang, fault or change bits; then
@@ -186,13 +186,12 @@ lengths() {
   done
 }
 
+# Not under racecheck: it does not follow mbarriers of bulk copies and reports every read of a ring (docs/kernels.md, a rare fault).
 sanitize() {
-  local tool s
+  local s
   [ $# -gt 0 ] || set -- 21_64_64 11_64_64 22_64_128
-  for tool in memcheck racecheck; do
-    for s; do
-      status "$tool $s" 100 compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin" -test.run "TestAttnHopper/$s"
-    done
+  for s; do
+    status "memcheck $s" 100 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run "TestAttnHopper/$s"
   done
 }
 
