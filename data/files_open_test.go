@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"antiphase/internal/quota"
+
+	"antiphase/internal/vfs"
 )
 
 // No reader leaves a file open or mapped: read to the end, broken off, or of a damaged file.
@@ -88,7 +90,7 @@ func TestSetFilesAreClosed(t *testing.T) {
 			}
 		})
 		quota.Files(t, "a damaged shard", func() {
-			if _, err := OpenShard(last, verify); err == nil {
+			if _, err := openShard(vfs.OS{}, last, verify); err == nil {
 				t.Error("no error")
 			}
 		})

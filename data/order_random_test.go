@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"antiphase/internal/vfs"
 )
 
 // repeated is a component's tokens in stored order, made the slow way, several times over.
@@ -243,7 +245,7 @@ func sparseSplit(t *testing.T, docs, perDoc uint64) *Split {
 	h.indexCRC = crc(index)
 	must(f.WriteAt(index, int64(h.indexOffset)))
 	must(f.WriteAt(h.encode(), 0))
-	sh, err := OpenShard(path, false)
+	sh, err := openShard(vfs.OS{}, path, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,10 +68,8 @@ type Shard struct {
 	unmap  func() error
 }
 
-// OpenShard maps a shard and checks its header and document index; with verify also every token. Errors are
+// openShard maps a shard and checks its header and document index; with verify also every token. Errors are
 // [CorruptError]s that name the file.
-func OpenShard(path string, verify bool) (*Shard, error) { return openShard(vfs.OS{}, path, verify) }
-
 func openShard(fsys vfs.FS, path string, verify bool) (*Shard, error) {
 	b, unmap, err := fsys.Map(path)
 	if errors.Is(err, vfs.ErrNotRegular) {

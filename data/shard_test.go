@@ -42,7 +42,7 @@ func TestShardRoundTrip(t *testing.T) {
 		if err := os.WriteFile(path, shardBytes(t, vocab), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s, err := OpenShard(path, true)
+		s, err := openShard(vfs.OS{}, path, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestShardFaultsAreNamed(t *testing.T) {
 }
 
 func TestOpenShardNeedsAFile(t *testing.T) {
-	if _, err := OpenShard(filepath.Join(t.TempDir(), "none.bin"), false); err == nil ||
+	if _, err := openShard(vfs.OS{}, filepath.Join(t.TempDir(), "none.bin"), false); err == nil ||
 		!strings.Contains(err.Error(), "none.bin") {
 		t.Errorf("error %v, want one with the name", err)
 	}
@@ -130,12 +130,12 @@ func TestOpenShardNeedsAFile(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := OpenShard(empty, false)
+	_, err := openShard(vfs.OS{}, empty, false)
 	mustCorrupt(t, err, "empty.bin")
-	_, err = OpenShard(empty, true)
+	_, err = openShard(vfs.OS{}, empty, true)
 	mustCorrupt(t, err, "empty.bin")
 	folder := t.TempDir()
-	_, err = OpenShard(folder, true)
+	_, err = openShard(vfs.OS{}, folder, true)
 	if c := mustCorrupt(t, err, filepath.Base(folder)); c.Fault != "not a regular file" {
 		t.Errorf("a folder: %v", err)
 	}
@@ -143,12 +143,12 @@ func TestOpenShardNeedsAFile(t *testing.T) {
 	b := shardBytes(t, 300)
 	b[64]++ // a token, which only verify reads
 	write(t, damaged, b)
-	s, err := OpenShard(damaged, false)
+	s, err := openShard(vfs.OS{}, damaged, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = s.Close()
-	_, err = OpenShard(damaged, true)
+	_, err = openShard(vfs.OS{}, damaged, true)
 	mustCorrupt(t, err, "damaged.bin")
 }
 
@@ -163,7 +163,7 @@ func TestVerifyEveryToken(t *testing.T) {
 		w := must(createShard(vfs.OS{}, path, vocab))
 		must(0, w.add(ids))
 		must(w.finish(Train))
-		s, err := OpenShard(path, true)
+		s, err := openShard(vfs.OS{}, path, true)
 		if err != nil {
 			t.Errorf("a vocabulary of %d: %v", vocab, err)
 			continue
