@@ -177,6 +177,40 @@ func TestOpenKeepsWhatIsGood(t *testing.T) {
 	}
 }
 
+// Rows that a resumed run should have and has not are named, with the damage in their place.
+func TestOpenNamesWhatIsMissing(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(b []byte) []byte
+		want   []string
+	}{
+		"whole":   {func(b []byte) []byte { return b }, nil},
+		"no file": {nil, []string{"PATH: the rows of steps 1 to 3 are missing"}},
+		"empty":   {func([]byte) []byte { return nil }, []string{"PATH: the rows of steps 1 to 3 are missing"}},
+		"no last newline": {func(b []byte) []byte { return b[:len(b)-1] }, []string{
+			"PATH: line 3: it does not end; it is removed", "PATH: the row of step 3 is missing"}},
+	} {
+		path, b := record(t, 3)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if c.change != nil {
+			if err := os.WriteFile(path, c.change(b), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var warned []string
+		w, err := Open(vfs.OS{}, path, 3, func(*Row) {},
+			func(s string) { warned = append(warned, strings.ReplaceAll(s, path, "PATH")) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if !slices.Equal(warned, c.want) {
+			t.Errorf("%s: warned %q, want %q", what, warned, c.want)
+		}
+	}
+}
+
 // TestOldRows: rows without a checksum, as older programs wrote them, are read, also where newer ones follow.
 func TestOldRows(t *testing.T) {
 	old := `{"step":1,"total_steps":9,"pct":5,"loss":4.5,"loss_ema":4.5,"grad_norm":1,"lr":0.001,"tok_s":10,"step_ms":3,"mfu":0.1,"mem_gb":0.5,` +

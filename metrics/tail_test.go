@@ -122,7 +122,7 @@ func TestRowAfterAFault(t *testing.T) {
 	}
 	w.Close()
 	var got []int
-	w, err = Open(mem, "/m", 9, func(r *Row) { got = append(got, r.Step) }, func(s string) { t.Error(s) })
+	w, err = Open(mem, "/m", 4, func(r *Row) { got = append(got, r.Step) }, func(s string) { t.Error(s) })
 	if err != nil || !slices.Equal(got, []int{1, 3, 4}) {
 		t.Errorf("rows %v, %v", got, err)
 	}

@@ -19,7 +19,8 @@ type Writer struct {
 }
 
 // Open opens a run's file to continue after the row of step, and truncates it there: later rows belong to lost work.
-// Each remaining row is passed to keep; each damaged line among them is reported through warn and left in place.
+// Each remaining row is passed to keep; each damaged line among them is reported through warn and left in place. If
+// rows up to step are missing at the end, warn says so, and names the damaged lines there.
 func Open(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)) (*Writer, error) {
 	end, err := scan(fsys, path, step, keep, warn)
 	if err != nil {
@@ -38,10 +39,12 @@ func Open(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)
 // scan finds the end of the last row to keep.
 func scan(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)) (end int64, err error) {
 	var damaged []string
+	last := 0
 	for l, err := range lines(fsys, path) {
 		var bad *LineError
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+			missing(path, 0, step, warn)
 			return 0, nil
 		case errors.As(err, &bad):
 			damaged = append(damaged, bad.Error())
@@ -55,10 +58,26 @@ func scan(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)
 		for _, d := range damaged {
 			warn(d + "; it is skipped")
 		}
-		damaged, end = nil, l.end
+		damaged, end, last = nil, l.end, l.row.Step
 		keep(&l.row)
 	}
-	return end, nil // damage after the last row belongs to lost work
+	if last < step { // otherwise damage after the last row belongs to lost work
+		for _, d := range damaged {
+			warn(d + "; it is removed")
+		}
+	}
+	missing(path, last, step, warn)
+	return end, nil
+}
+
+// missing reports the rows between the last one and step.
+func missing(path string, last, step int, warn func(string)) {
+	switch {
+	case step == last+1:
+		warn(fmt.Sprintf("%s: the row of step %d is missing", path, step))
+	case step > last:
+		warn(fmt.Sprintf("%s: the rows of steps %d to %d are missing", path, last+1, step))
+	}
 }
 
 // Write appends a row.

@@ -89,6 +89,7 @@ func TestValidateFinds(t *testing.T) {
 	if code, _, errs := ran(t, "export", "run", "hf", "-q"); code != 0 {
 		t.Fatal(errs)
 	}
+	rowsAreMissed(t)
 	config := func(old, now string) func() error {
 		return func() error {
 			b, err := os.ReadFile("hf/config.json")
@@ -128,6 +129,20 @@ func TestValidateFinds(t *testing.T) {
 		if got := checks(t, x.code, "hf")[x.check]; got.OK != (x.code == 0) || !strings.Contains(got.Detail, x.says) {
 			t.Errorf("%s: %+v", x.what, got)
 		}
+	}
+}
+
+// rowsAreMissed empties the rows of a run: validate and show say so.
+func rowsAreMissed(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile("run/metrics.jsonl", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := checks(t, 3, "run")["metrics"]; got.OK || got.Detail != "has rows of 0 of 2 steps" {
+		t.Errorf("no rows: %+v", got)
+	}
+	if _, _, errs := ran(t, "show", "run"); !strings.Contains(errs, "metrics.jsonl has no row of step 2") {
+		t.Errorf("no rows: %s", errs)
 	}
 }
 

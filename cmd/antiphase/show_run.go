@@ -61,6 +61,9 @@ func describeRun(a *app, s *shown, saved *train.Saved) {
 			s.Run.WarnedLast = row.Step
 		}
 	}
+	if n := len(rows); st.Step > 0 && (n == 0 || rows[n-1].Step < st.Step) {
+		a.note("warning: %s has no row of step %d, the checkpoint's", path, st.Step)
+	}
 	if len(rows) == 0 {
 		return
 	}
@@ -70,7 +73,7 @@ func describeRun(a *app, s *shown, saved *train.Saved) {
 		s.Run.Began = &t
 	}
 	s.Run.Epoch = &last.Epoch
-	if !math.IsNaN(last.LambdaMin) {
+	if last.Step == st.Step && !math.IsNaN(last.LambdaMin) {
 		s.LambdaMin, s.LambdaMax = &last.LambdaMin, &last.LambdaMax
 	}
 }

@@ -31,11 +31,11 @@ func checkRun(dir string) []finding {
 			whole = finding{"run", false, err.Error()}
 		}
 	}
-	return append([]finding{whole}, checkMetrics(filepath.Join(dir, metrics.FileName))...)
+	return append([]finding{whole}, checkMetrics(filepath.Join(dir, metrics.FileName), int(steps[len(steps)-1]))...)
 }
 
-// checkMetrics reads every row.
-func checkMetrics(path string) []finding {
+// checkMetrics reads every row; each step up to the newest checkpoint's has one.
+func checkMetrics(path string, newest int) []finding {
 	if _, err := os.Stat(path); err != nil {
 		return nil // an imported model has none
 	}
@@ -49,7 +49,14 @@ func checkMetrics(path string) []finding {
 	case err != nil:
 		return []finding{{"metrics", false, err.Error()}}
 	case bad > 0:
-		return []finding{{"metrics", false, fmt.Sprintf("%d damaged lines beside %d rows: %s", bad, len(rows), first)}}
+		return []finding{{"metrics", false, fmt.Sprintf("damaged lines: %d, rows: %d; %s", bad, len(rows), first)}}
+	}
+	have := map[int]bool{}
+	for _, r := range rows {
+		have[r.Step] = have[r.Step] || r.Step <= newest
+	}
+	if delete(have, 0); len(have) < newest {
+		return []finding{{"metrics", false, fmt.Sprintf("has rows of %d of %d steps", len(have), newest)}}
 	}
 	return []finding{{"metrics", true, fmt.Sprintf("%d rows", len(rows))}}
 }
