@@ -150,7 +150,7 @@ func (s *survey) look(now time.Time, warn func(format string, args ...any)) outl
 		if at := (side{x.Size, x.Arch}); !s.warned[at] {
 			s.warned[at] = true
 			usual := forecast(x.usually(runs), s.tuning, s.workers)
-			warn("warning: %s; the end is in %s, and would then be in %s", x.String(), span(out.left), span(usual.left))
+			warn("warning: %s; %s left, at the usual speed %s", x.String(), span(out.left), span(usual.left))
 		}
 	}
 	return out

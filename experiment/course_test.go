@@ -167,7 +167,7 @@ func TestLook(t *testing.T) {
 	look(time.Second)
 	want :=
 		"warning: s b is slow: 0.05 tok/s; at the speed of others of its size its FLOPs allow 1, 20 times as many; " +
-			"the end is in 33m20s, and would then be in 6m40s"
+			"33m20s left, at the usual speed 6m40s"
 	if got := strings.Join(out.lines, "\n"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -142,8 +142,8 @@ func (s *Spec) named(path string, rows []Row) error {
 	if len(others) == 0 {
 		return &data.CorruptError{File: path, Fault: "has no rows"}
 	}
-	return fmt.Errorf("%s has rows of %s and none of %q, as --name says: %w", path, strings.Join(others, ", "),
-		s.Name, errOtherRows)
+	return fmt.Errorf("%s has rows of %s and none of %q, the name of this experiment; --name %s would take them: %w",
+		path, strings.Join(others, ", "), s.Name, ShellWord(others[0]), errOtherRows)
 }
 
 // take adds runs finished on other machines to this folder: they are not repeated, and count in the choice of learning

@@ -32,7 +32,7 @@ func TestNoMemoryToTrain(t *testing.T) {
 	now := false
 	opt := options(t.TempDir(), full{oneThread(t), &now, 1 << 10})
 	opt.Say = func(format string, _ ...any) {
-		if strings.Contains(format, "judge") {
+		if strings.Contains(format, "evaluate the model") {
 			t.Errorf("said %q", format)
 		}
 	}
@@ -55,7 +55,7 @@ func TestNoMemoryToJudge(t *testing.T) {
 	opt := options(t.TempDir(), full{oneThread(t), &now, 1 << 40})
 	opt.Progress = func(p Progress) { now = p.Row != nil && p.Row.Step == 12 }
 	opt.Say = func(format string, _ ...any) {
-		if strings.Contains(format, "it is read back") {
+		if strings.Contains(format, "it is read from") {
 			now, read = false, read+1
 		}
 	}

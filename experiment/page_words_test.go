@@ -89,6 +89,12 @@ func TestNextSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	failed := rows[len(rows)-1]
+	failed.Run, failed.Measure = "transformer-s3", Failed // its folder has no model
+	rows = append(rows, failed)
+	if err := os.MkdirAll(filepath.Join(dir, "runs", failed.Run, "checkpoints"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	want := "./ap generate --model '" + filepath.Join(dir, "runs", "transformer-s2") + "' -p \"The\""
 	if got := next("./ap"); !strings.Contains(got, want) || strings.Count(got, "generate") != 1 ||
 		!strings.Contains(got, "./ap help glossary") {

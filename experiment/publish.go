@@ -184,9 +184,13 @@ func (o *Options) Page(rows []Row) *report.Page {
 	program, dir := cmp.Or(o.Program, "antiphase"), ShellWord(o.Dir)
 	p.Experiment.Next = []string{"More seeds, learning rates or architectures: the same command with longer lists; " +
 		"finished runs stay as they are."}
+	failed := map[string]bool{}
+	for _, r := range rows {
+		failed[r.Run] = failed[r.Run] || r.Measure == Failed
+	}
 	for _, r := range slices.Backward(rows) {
 		run := filepath.Join(o.Dir, "runs", r.Run)
-		if vfs.Exists(vfs.OS{}, filepath.Join(run, "checkpoints")) {
+		if !failed[r.Run] && vfs.Exists(vfs.OS{}, filepath.Join(run, "checkpoints")) {
 			p.Experiment.Next = append(p.Experiment.Next,
 				fmt.Sprintf("Let a model write: %s generate --model %s -p \"The\"", program, ShellWord(run)))
 			break

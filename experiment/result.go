@@ -49,13 +49,14 @@ func (r *record) training(note string) ([]Row, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	steps = once(steps)
 	n, want := len(steps), r.run.Recipe.Train.Steps
 	if note == "" && (n == 0 || steps[n-1].Step != want) { // lost, and not a loss that is not finite
 		return nil, &data.CorruptError{File: path,
 			Fault: fmt.Sprintf("has no row of step %d, the last; delete the run's folder to repeat the run", want)}
 	}
 	if note == "" && n < want {
-		r.warn(fmt.Sprintf("%s has rows of %d of %d steps; curves are without the others", path, n, want))
+		r.warn(fmt.Sprintf("%s has rows of %d of %d steps; curves and means are without the others", path, n, want))
 	}
 	out := r.curves(steps)
 	if note == "" && !eval.Finite(steps[n-1].Valid) {
@@ -83,12 +84,24 @@ func (r *record) training(note string) ([]Row, error) {
 	}
 	late := r.row("train.grad_norm_late")
 	late.Label, late.Better = "gradient norm, mean over the last quarter of training", eval.Lower
-	for _, s := range steps[len(steps)*3/4:] {
-		late.Value += s.GradNorm / float64(len(steps)-len(steps)*3/4)
+	quarter := steps[slices.IndexFunc(steps, func(s metrics.Row) bool { return s.Step > want*3/4 }):]
+	for _, s := range quarter {
+		late.Value += s.GradNorm / float64(len(quarter))
 	}
 	late.Value = short(late.Value)
 	probes, err := r.probes()
 	return slices.Concat(out, []Row{last, speed, spikes, late}, probes), err
+}
+
+// once are the rows with one for each step, the last.
+func once(rows []metrics.Row) (out []metrics.Row) {
+	for _, r := range rows {
+		if n := len(out); n > 0 && out[n-1].Step == r.Step {
+			out = out[:n-1]
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // Training speed: alone on the device, which can be compared, or with others, which depends on their load.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"antiphase/eval"
+	"antiphase/metrics"
 )
 
 // A probe that is asked in two ways has two curves, each with a point for every time it was asked.
@@ -67,5 +68,22 @@ func checkSettings(t *testing.T, rows []Row, s *Spec) {
 	}
 	if len(seen) != 2 {
 		t.Errorf("rows of tasks: %v", seen)
+	}
+}
+
+// A step that was written more than once counts once, as it was written last.
+func TestOnce(t *testing.T) {
+	var rows []metrics.Row
+	for i, step := range []int{1, 2, 2, 3, 3, 3} {
+		rows = append(rows, metrics.Row{Step: step, Loss: float64(i)})
+	}
+	got := once(rows)
+	if len(got) != 3 {
+		t.Fatalf("%d rows, want 3", len(got))
+	}
+	for i, loss := range []float64{0, 2, 5} {
+		if got[i].Step != i+1 || got[i].Loss != loss {
+			t.Errorf("row %d: step %d, loss %g, want step %d and loss %g", i, got[i].Step, got[i].Loss, i+1, loss)
+		}
 	}
 }

@@ -31,9 +31,6 @@ type Spent struct {
 	Runs       int       `json:"runs"`       // finished in this call
 }
 
-// Useful is the share of training and evaluation.
-func (s *Spent) Useful() float64 { return (s.Training + s.Evaluating) / s.Total }
-
 // String is one sentence.
 func (s *Spent) String() string {
 	share := func(x float64) float64 { return 100 * x / s.Total }

@@ -76,7 +76,7 @@ func (l *lab) reread(ctx context.Context, d device.Device, r *Run, full error) (
 	if saved.State.Step < r.Recipe.Train.Steps {
 		return nil, full
 	}
-	l.Say("%s: there is no room to judge the model beside its training; it is read back", r.Name())
+	l.Say("%s: not enough memory to evaluate the model beside its training; it is read from its checkpoint", r.Name())
 	m, err := saved.Model(d)
 	if err != nil {
 		return nil, err

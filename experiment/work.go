@@ -331,7 +331,7 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 		return err
 	}
 	if last := rows[len(rows)-1]; last.Measure == Failed {
-		l.Say("%s diverged: %s", r.Name(), last.Note)
+		l.Say("warning: %s diverged: %s", r.Name(), last.Note)
 	} else {
 		rows = append(rows, judged...)
 		end := rec.row(Finished)

@@ -87,3 +87,23 @@ func runsOfRows(t *testing.T, path, command string) map[string]bool {
 	}
 	return runs
 }
+
+// Runs that diverged are named at the end of every call, quiet ones and those that find all finished too. An experiment
+// without a result fails, and prints no empty table.
+func TestDivergedRunsAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"compare", "--size", "nano", "--arch", "diff", "--seeds", "1", "--steps", "8", "--device", "cpu",
+		"--precision", "fp32", "--task", "outliers tokens=600", "--probe", "none", "--set", "optim.warmup=0",
+		"--set", "optim.clip=0", "-q", "--dir"}
+	for range 2 {
+		out, errs := call(t, dir, 0, append(args, "some", "--lr", "0.003,999")...)
+		if !strings.Contains(errs, "warning: 1 of 2 runs diverged: nano-diff-lr999-s1") ||
+			!strings.Contains(out, "outliers") {
+			t.Errorf("one of two: %s%s", out, errs)
+		}
+		out, errs = call(t, dir, 5, append(args, "all", "--lr", "999")...)
+		if !strings.Contains(errs, "every run diverged") || out != "" {
+			t.Errorf("all: %s%s", out, errs)
+		}
+	}
+}
