@@ -114,6 +114,7 @@ func (f *chatFlags) run(a *app) error {
 	defer r.watch()()
 	a.note("%s, context of %d tokens; /help lists commands, Ctrl-D leaves", l.Dir, l.Model.Config.Context)
 	in := bufio.NewReader(a.in)
+	var failed error
 	for {
 		if !a.quiet {
 			fmt.Fprint(a.err, "> ")
@@ -122,17 +123,24 @@ func (f *chatFlags) run(a *app) error {
 		if text = strings.TrimRight(text, "\r\n"); text != "" {
 			if terr := r.turn(text); terr != nil {
 				fmt.Fprintln(a.err, a.paint(red, "error: ")+escape.Text(terr.Error()))
+				failed = errUnanswered
 			}
 		}
 		if errors.Is(err, io.EOF) {
 			a.note("")
-			return nil
+			if r, ok := a.in.(*os.File); ok && terminal(r) {
+				return nil // somebody has read it
+			}
+			return failed
 		}
 		if err != nil {
 			return err
 		}
 	}
 }
+
+// errUnanswered is the end of a chat from a pipe or a file with errors in it.
+var errUnanswered = errors.New("some of the input was not answered")
 
 func (r *repl) turn(text string) error {
 	if strings.HasPrefix(text, "/") {

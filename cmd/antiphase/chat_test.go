@@ -10,13 +10,18 @@ import (
 	"antiphase/model"
 )
 
-// chatted says lines to a model of nanoRun and gives the printed lines and what was noted.
+// chatted says lines to a model of nanoRun and gives the printed lines and what was noted. From a pipe, a line that
+// fails fails the call.
 func chatted(t *testing.T, lines string, args ...string) (out []string, notes string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	args = append([]string{"chat", "-m", "run", "--device", "cpu", "--temperature", "0", "--ignore-eos"}, args...)
-	if code := run(args, strings.NewReader(lines), &stdout, &stderr); code != 0 {
-		t.Fatalf("%q: exit %d: %s", args, code, stderr.String())
+	code, want := run(args, strings.NewReader(lines), &stdout, &stderr), 0
+	if strings.Contains(stderr.String(), "error: ") {
+		want = 1
+	}
+	if code != want {
+		t.Fatalf("%q: exit %d, want %d: %s", args, code, want, stderr.String())
 	}
 	return strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n"), stderr.String()
 }

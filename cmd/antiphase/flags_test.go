@@ -263,14 +263,14 @@ func TestChatForgets(t *testing.T) {
 		cmd.Stdin = strings.NewReader(strings.Repeat("hello you\n", 6) + strings.Repeat("x", 100) + "\nhi\n")
 		var out, errw bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errw
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
+		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 1 {
+			t.Fatalf("%v, want exit 1: a line was not answered", err)
 		}
 		if n := strings.Count(errw.String(), "is full: the oldest"); n < 4 {
 			t.Errorf("%d turns made room:\n%s", n, errw.String())
 		}
-		if n := strings.Count(errw.String(), "error: "); n != 1 || !strings.Contains(errw.String(), "error: the ") {
-			t.Errorf("%d errors, want one about a text longer than the context:\n%s", n, errw.String())
+		if n := strings.Count(errw.String(), "error: "); n != 2 || !strings.Contains(errw.String(), "error: the ") {
+			t.Errorf("%d errors, want one about a text longer than the context, and the end:\n%s", n, errw.String())
 		}
 	}
 }
