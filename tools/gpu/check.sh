@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What only a GPU can show, on a machine that need not have Go: `make gpu` builds the test binaries into bin/, this runs them.
-#   tools/gpu/check.sh            every GPU test
+#   tools/gpu/check.sh            every test of results; hopper.sh has those of single kernels and their variants
 #   tools/gpu/check.sh sanitize   the hand-written kernels under compute-sanitizer: memcheck, then racecheck (minutes)
 #   tools/gpu/check.sh repeat [ARCH...]   300 steps of 160m twice, the second time stopped halfway and resumed: the same bytes
 set -euo pipefail
@@ -32,7 +32,7 @@ twice() {
 
 case ${1:-all} in
 all)
-  tests 'TestSmoke|TestConformance|TestWide|TestAttn|TestHopperChunks|TestLong|TestGraph|TestDecode|TestRecorded|TestPrompt|TestAdvance|TestRecompute|TestBytes'
+  tests 'TestSmoke|TestConformance|TestWide|TestAttn|TestHopperChunks|TestLong|TestGraph|TestDecode|TestRecorded|TestPrompt|TestAdvance|TestRecompute|TestBytes|TestPrepare|TestJoined|TestClassifyRing|TestNormWarps'
   (cd train && "$bin/train.test" -test.v -test.run 'TestCurve|TestResumeOnGPU')
   (cd hf && "$bin/hf.test" -test.v -test.run 'TestGolden/.*/cuda')
   ;;
