@@ -12,7 +12,7 @@ import (
 var archs = []*Arch{&plainArch, &diffArch, &diff2Arch, &gdaArch}
 
 // Arch describes an attention architecture to the shared code: maps per head, key and value widths of a group in units
-// of D, and how to make the mixer. Code above this package uses these fields only and never tests the name.
+// of D, and how to make the mixer. Code above this package uses these fields only and computes nothing by the name.
 type Arch struct {
 	Name string
 	Doc  string // one line, for listings

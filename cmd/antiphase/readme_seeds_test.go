@@ -41,7 +41,8 @@ func TestReadmeRetrieval(t *testing.T) {
 		fmt.Sprintf("DIFF V2 retrieves two of four needles in %.1f %% of the cases, DIFF in %.1f %% (%.4g to %.4g "+
 			"%%, depending on the seed), the Transformer in %.1f %%, and DIFF without its norm over heads in %.1f %%.",
 			diff2, diff, low, high, plain, free),
-		fmt.Sprintf("no difference is significant over five seeds: DIFF retrieves %.1f %%, the Transformer %.1f %%, "+
+		fmt.Sprintf("no difference in retrieval is significant over five seeds: DIFF retrieves %.1f %%, the "+
+			"Transformer %.1f %%, "+
 			"DIFF V2 %.1f %%;",
 			smallDiff, smallPlain, smallDiff2),
 		fmt.Sprintf("All use 5e-4, the best of %s rates over three seeds.", tried(t, "retrieval-small")),
