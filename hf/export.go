@@ -65,7 +65,7 @@ func (e *Export) Resolve() (Class, error) {
 		return "", err
 	}
 	if why := noClass(e.Config); why != "" {
-		return "", fmt.Errorf("%s, which no class computes; the run folder holds it", why)
+		return "", fmt.Errorf("%s, which no transformers class computes: keep the run folder", why)
 	}
 	native, why := nativeClass(e.Config)
 	switch want := cmp.Or(e.Class, Auto); want {

@@ -161,7 +161,7 @@ func TestOwnNumbers(t *testing.T) {
 	for _, e := range []*Export{{Config: nano(t, "gda", nothing)},
 		{Config: nano(t, "gda", nothing), Class: Antiphase}} {
 		if _, err := e.Resolve(); err == nil || !strings.Contains(err.Error(), "share query heads") ||
-			!strings.HasSuffix(err.Error(), "which no class computes; the run folder holds it") {
+			!strings.HasSuffix(err.Error(), "which no transformers class computes: keep the run folder") {
 			t.Errorf("shared queries: %v", err)
 		}
 	}

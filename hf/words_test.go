@@ -171,9 +171,9 @@ func TestClassesInWords(t *testing.T) {
 		want   string
 	}{
 		{"diff2", func(c *model.Config) { c.LambdaForm = layer.LambdaLinear },
-			`lambda_form = "linear", pairing = "": an ablation of DIFF V2, which no class computes; the run folder holds it`},
+			`lambda_form = "linear", pairing = "": an ablation of DIFF V2, which no transformers class computes: keep the run folder`},
 		{"gda", nothing, "4 heads in 2 groups share query heads: " + doc(t, "gda") +
-			", which no class computes; the run folder holds it"},
+			", which no transformers class computes: keep the run folder"},
 		{"diff2", nothing, `class "llama" cannot hold this model: transformers has no class for ` + doc(t, "diff2") +
 			`; class "antiphase" can`},
 		{"transformer", func(c *model.Config) { c.HeadNorm = layer.HeadNormPlain },

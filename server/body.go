@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -56,7 +57,7 @@ func (c *core) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	if t := r.Header.Get("Content-Type"); t != "" {
 		if kind, _, err := mime.ParseMediaType(t); err != nil || kind != "application/json" {
 			return nil, &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid,
-				Message: "the body must be application/json"}
+				Message: fmt.Sprintf("the header Content-Type is %q, must be application/json", t)}
 		}
 	}
 	if err := c.hold(w, r); err != nil {

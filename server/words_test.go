@@ -67,7 +67,7 @@ func TestRefusalWords(t *testing.T) {
 		{"compressed", "POST", "/tokenize", "{}", []string{"Content-Encoding", "gzip"}, 415, typeInvalid, "",
 			"compressed request bodies are not read"},
 		{"another kind", "POST", "/tokenize", "{}", []string{"Authorization", right, "Content-Type", "text/xml"}, 415,
-			typeInvalid, "", "the body must be application/json"},
+			typeInvalid, "", `the header Content-Type is "text/xml", must be application/json`},
 		{"too large", "POST", "/tokenize", `{"prompt":"` + strings.Repeat("x", 100) + `"}`,
 			[]string{"Authorization", right}, 413, typeInvalid, "request_too_large",
 			"the body is larger than the server reads"},

@@ -10,7 +10,7 @@ import (
 
 // ErrElsewhere means that a resume would compute different bits from the run so far: another device, precision or
 // kernels.
-var ErrElsewhere = errors.New("not to the bit from here")
+var ErrElsewhere = errors.New("cannot continue with the same bits")
 
 // numerics is a version number of the bits of a training step. It is incremented with each change that alters them, so
 // that a run begun with an older version is not silently continued with different rounding.
@@ -45,7 +45,8 @@ func (t resumer) elsewhere(s *State) error {
 	case was.same(here):
 		return nil
 	case t.opt.Inexact:
-		t.opt.Say("changed: computed by %v, from step %d by %v: not to the bit", was, s.Step, here)
+		t.opt.Say("changed: steps up to %d were computed by %v, later ones by %v: results will not be bit-identical",
+			s.Step, was, here)
 		return nil
 	default:
 		return fmt.Errorf("%w: the run was computed by %v; this is %v\nuse the same device and --precision, or "+

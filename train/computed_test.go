@@ -39,7 +39,7 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 	bf16.Inexact = true
 	stopAt(t, r, bf16, 5)
-	if !strings.Contains(said.String(), "not to the bit") {
+	if !strings.Contains(said.String(), "not be bit-identical") {
 		t.Errorf("said %q", said)
 	}
 	c := newestState(t, dir).Computed

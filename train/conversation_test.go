@@ -99,18 +99,20 @@ func TestWhatARunSays(t *testing.T) {
 	bf16, more := on(t, dir, cpu.BF16)
 	c.lines = more
 	c.expect("elsewhere", c.until(6, bf16),
-		"train: DIR/checkpoints/step-00000005: not to the bit from here: the run was computed by cpu, "+
+		"train: DIR/checkpoints/step-00000005: cannot continue with the same bits: the run was computed by cpu, "+
 			"fp32, KERNELS; this is cpu, bf16, KERNELS\nuse the same device and --precision, or "+
 			"--inexact to continue anyway")
 	bf16.Inexact = true
 	c.expect("inexact", c.until(6, bf16), "step 6 of 9: interrupted; run the same command again to continue",
-		"changed: computed by cpu, fp32, KERNELS, from step 5 by cpu, bf16, KERNELS: not to the bit",
+		"changed: steps up to 5 were computed by cpu, fp32, KERNELS, later ones by cpu, bf16, KERNELS: "+
+			"results will not be bit-identical",
 		"resuming from step 5 of 9 (DIR/checkpoints/step-00000005)")
 	c.lines = lines
 	opt.Inexact, opt.Force = true, true
 	c.expect("forced", c.until(7, opt, "train.seq_len=8"),
 		"step 7 of 9: interrupted; run the same command again to continue", "changed: train.seq_len: was 16, is 8",
-		"changed: computed by cpu, bf16, KERNELS, from step 6 by cpu, fp32, KERNELS: not to the bit",
+		"changed: steps up to 6 were computed by cpu, bf16, KERNELS, later ones by cpu, fp32, KERNELS: "+
+			"results will not be bit-identical",
 		"the data begins again at its first row: data: position counts rows of 16 tokens, this loader has rows of 8: "+
 			"keep train.seq_len=16",
 		"resuming from step 6 of 9 (DIR/checkpoints/step-00000006)")

@@ -17,8 +17,8 @@ var ErrNotFinite = errors.New("loss or gradient is not finite")
 func (t *run) crash(loss, norm float64) error {
 	step := t.state.Step + 1
 	dir := filepath.Join(t.opt.Dir, fmt.Sprintf("crash-step-%d", step))
-	err := fmt.Errorf("train: step %d: %w (loss %v, gradient norm %v); the batch is in %s; a lower optim.lr or "+
-		"optim.clip, with --force, often helps",
+	err := fmt.Errorf("train: step %d: %w (loss %v, gradient norm %v); the batch is in %s; a lower learning rate "+
+		"(optim.lr) or tighter clipping (optim.clip) often helps",
 		step, ErrNotFinite, loss, norm, dir)
 	if t.opt.follows() {
 		return err

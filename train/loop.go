@@ -69,7 +69,7 @@ func (t *run) build() error {
 			return err
 		}
 	} else if r.Data.HeldOut > 0 {
-		t.opt.Say("warning: the data is too little to hold any of it out: there will be no held-out loss")
+		t.opt.Say("warning: there is too little data to hold any out; no held-out loss will be measured")
 	}
 	memory := layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb, Split: t.split}
 	m, err := model.New(dev, r.Model, optim.Memory(memory, t.data, t.opt.Shard))
@@ -257,8 +257,8 @@ func (t *run) evaluate() error {
 	}
 	if !finite(loss) {
 		return fmt.Errorf(
-			"train: held-out loss after step %d is %v: %w; a lower optim.lr or optim.clip, with --force, "+
-				"often helps", t.state.Step, loss, ErrNotFinite)
+			"train: held-out loss after step %d is %v: %w; a lower learning rate (optim.lr) or tighter clipping "+
+				"(optim.clip) often helps", t.state.Step, loss, ErrNotFinite)
 	}
 	t.state.Valid, t.row.Valid = loss, loss
 	return nil

@@ -143,7 +143,7 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 		}
 	}
 	if r.Data.HeldOut <= 0 {
-		return r, fmt.Errorf("data.held_out: is %g; the table is of held-out losses", r.Data.HeldOut)
+		return r, fmt.Errorf("data.held_out: is %g, must be above 0: the table shows held-out losses", r.Data.HeldOut)
 	}
 	return r.Complete()
 }

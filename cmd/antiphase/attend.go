@@ -152,7 +152,7 @@ func attendModel(ctx context.Context, a *app, d device.Device, page *lab.File, s
 	if work := l.Model.Config.PromptFLOPs(len(s.IDs)) * float64(len(list)); work > 2e12 {
 		list = lab.Interventions(l.Model.Config, false)
 		a.note(
-			"the model is large: the page answers for changes in all layers at once, not for single layers and heads",
+			"the model is large: the page covers changes to all layers at once, not to single layers and heads",
 		)
 	}
 	return page.Try(ctx, s, list)

@@ -286,10 +286,12 @@ func some[T any](flags string, list []T) error {
 
 // measure opens the device, runs a benchmark and prints its rows, also those completed before an interruption or error.
 func (f *benchFlags) measure(a *app, run func(b *bench.Config, emit func(bench.Row)) error) error {
-	if f.reps < 1 || f.warmup < 1 {
-		return usage(fmt.Errorf(
-			"--reps: is %d, must be at least 1; --warmup: is %d, must be too: the first run builds and packs",
-			f.reps, f.warmup))
+	if f.reps < 1 {
+		return usage(fmt.Errorf("--reps: is %d, must be at least 1", f.reps))
+	}
+	if f.warmup < 1 {
+		return usage(fmt.Errorf("--warmup: is %d, must be at least 1: the first run compiles kernels and packs weights",
+			f.warmup))
 	}
 	d, err := a.open()
 	if err != nil {

@@ -111,8 +111,7 @@ func (f *evalFlags) flags(fl *pflag.FlagSet) {
 // run checks the input, runs, prints and writes.
 func (f *evalFlags) run(ctx context.Context, a *app) error {
 	if len(f.models) == 0 {
-		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or " +
-			"pair:diff and pair:transformer, which are embedded"))
+		return usage(errors.New("--model: missing; name a " + modelWords))
 	}
 	for _, x := range []struct {
 		flag     string

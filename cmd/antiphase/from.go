@@ -91,11 +91,12 @@ func sayFrom(ctx context.Context, a *app, r recipe.Recipe) error {
 		return err
 	}
 	defer s.close()
-	a.note("going on from %s: context %d, sequences of %d, learning rate %.2g with %d of %d steps of warm-up, data %s",
-		s.Dir, r.Model.Context, r.Train.SeqLen, r.Optim.LR, r.Optim.Warmup, r.Train.Steps, sourceNames(r.Data.Sources))
+	a.note("continuing from %s: context %d, sequences of %d, learning rate %.2g with %d of %d steps of warm-up, "+
+		"data %s", s.Dir, r.Model.Context, r.Train.SeqLen, r.Optim.LR, r.Optim.Warmup, r.Train.Steps,
+		sourceNames(r.Data.Sources))
 	lr, seq := goingOn(s)
 	if r.Optim.LR > 3*lr {
-		a.note("warning: optim.lr=%.2g is a rate for training from scratch; to keep what the model knows, %.2g",
+		a.note("warning: optim.lr=%.2g is a rate for training from scratch; about %.2g keeps what the model knows",
 			r.Optim.LR, lr)
 	}
 	if 2*r.Train.SeqLen <= seq {

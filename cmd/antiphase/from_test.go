@@ -101,7 +101,7 @@ func TestSaidOfGoingOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, rest, _ := strings.Cut(b.String(), "\n")
-		if !strings.HasPrefix(first, "going on from "+filepath.Join("run", "checkpoints",
+		if !strings.HasPrefix(first, "continuing from "+filepath.Join("run", "checkpoints",
 			"step-00000002")+": context 64, ") || !strings.Contains(rest, x.says) || (rest == "") != (x.says == "") ||
 			strings.Count(rest, "warning: ") > 1 {
 			t.Errorf("%q: %s", x.says, b.String())

@@ -91,7 +91,7 @@ func flagError(c *cobra.Command, err error) error {
 func helpVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
-		Short: "Help about any command, or about a word: help glossary",
+		Short: "Help about any command; help glossary explains the terms",
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if at, _, err := c.Root().Find(args); err == nil {
 				return names(at), cobra.ShellCompDirectiveNoFileComp
@@ -132,10 +132,15 @@ const glossaryText = `Terms used in tables and pages.
 
   A1, A2         the two softmax maps of a differential head; attention is A1 − λ·A2
   λ              weight of the subtracted second map; learned, one per layer (diff) or per token and head (diff2)
-  attention noise   the share of attention that goes neither to the answer nor to the question
-  attention to the answer   the share of the last position's attention that goes to the tokens of the answer
+  AR-Hit         loss on recallable tokens: those that complete a pair of tokens seen earlier in the same text
+  attention noise
+                 the share of attention on the rest of the text: not the answer, the question or the first token
+  attention to the answer
+                 the share of the last position's attention that goes to the tokens of the answer
   with sign      sums of a differential head that keep the sign of A1 − λ·A2, so subtracted attention counts as
                  negative; otherwise magnitudes are summed
+  bits per byte  loss divided by the bytes of the text, in bits: comparable between tokenizers
+  chance, copy   floors of a score: what guessing earns, and what naming any hidden number earns
   checkpoint     the state of a run at a step: weights, optimiser, data position; a run folder keeps the newest
   context        the maximum number of tokens a model attends to
   depth          where in the prompt a needle is hidden: 0 % is its beginning
@@ -151,6 +156,7 @@ const glossaryText = `Terms used in tables and pages.
   paired test    both models answer the same questions; differences are tested question by question
   recipe         a complete run as a file: model, tokenizer, data, training, optimiser
   run folder     the folder of a training run: recipe.json, metrics.jsonl, checkpoints/
-  stand-in       data that a task generates if the paper's set is not given; its numbers compare models, not papers
+  stand-in       data that a task generates if the paper's set is not given; its numbers compare models
+                 with each other, not with the paper
   ±              one standard error; ** marks p < 0.01, * p < 0.05
 `

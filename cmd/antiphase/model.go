@@ -35,8 +35,8 @@ type loaded struct {
 }
 
 // modelWords says what --model accepts; the last ones are embedded.
-var modelWords = "run folder, checkpoint, Hugging Face folder, org/name in its cache, " + embeddedPrefix +
-	strings.Join(pair.Names(), " or "+embeddedPrefix)
+var modelWords = "run folder, checkpoint, packed file, Hugging Face folder, org/name in Hugging Face's cache, " +
+	embeddedPrefix + strings.Join(pair.Names(), " or "+embeddedPrefix)
 
 // load opens --model on a device (modelWords). If ranks split models it is this rank's part, and the others are told
 // what is done with it.

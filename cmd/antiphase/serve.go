@@ -84,8 +84,7 @@ Under mpirun or srun each rank holds a part of every matrix; rank 0 listens.`,
 }
 
 // errNoModel is the error without --model if there are no embedded models.
-var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in " +
-	"its cache (repeatable, [NAME=]FOLDER)")
+var errNoModel = errors.New("--model: missing; name a " + modelWords + " (repeatable, [NAME=]FOLDER)")
 
 // complete adds the embedded models if none were named.
 func (f *serveFlags) complete() {

@@ -101,7 +101,7 @@ sequence length suited to continued training; --set changes them.`,
 // inexactFlag is a flag of every verb that resumes training.
 func inexactFlag(fl *pflag.FlagSet, p *bool) {
 	fl.BoolVar(p, "inexact", false,
-		"continue a run on another device, precision or kernels; results then differ in their last bits")
+		"continue a run with another device, precision or kernel set; results then differ in their last bits")
 }
 
 // begin is the named recipe, or the one for continuing from the model of --from.

@@ -197,7 +197,7 @@ func TestAblationRecipes(t *testing.T) {
 		t.Errorf("%d tokens (%v), want %d", r.Data.MaxTokens, err, want)
 	}
 	f.set = []string{"data.held_out=0"}
-	if _, err := f.recipe(rows[0]); err == nil || !strings.Contains(err.Error(), "the table is of held-out losses") {
+	if _, err := f.recipe(rows[0]); err == nil || !strings.Contains(err.Error(), "the table shows held-out losses") {
 		t.Error(err)
 	}
 }
