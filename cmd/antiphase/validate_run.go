@@ -53,9 +53,11 @@ func checkMetrics(path string, newest int) []finding {
 	}
 	have := map[int]bool{}
 	for _, r := range rows {
-		have[r.Step] = have[r.Step] || r.Step <= newest
+		if r.Step >= 1 && r.Step <= newest {
+			have[r.Step] = true
+		}
 	}
-	if delete(have, 0); len(have) < newest {
+	if len(have) < newest {
 		return []finding{{"metrics", false, fmt.Sprintf("has rows of %d of %d steps", len(have), newest)}}
 	}
 	return []finding{{"metrics", true, fmt.Sprintf("%d rows", len(rows))}}
