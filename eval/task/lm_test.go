@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -244,5 +245,19 @@ func TestSetDocuments(t *testing.T) {
 	if _, err := setDocuments(t.Context(), &eval.Plan{}, set); err == nil ||
 		!strings.Contains(err.Error(), "tokenizer") {
 		t.Errorf("without a tokenizer: %v", err)
+	}
+	for name, refused := range map[string]bool{"train-00000.bin": false, "valid-00000.bin": true} {
+		path := filepath.Join(set, name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[70]++ // a token
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := setDocuments(t.Context(), &eval.Plan{Tokens: tokenizer.Bytes()}, set); (err != nil) != refused {
+			t.Errorf("a damaged %s: %v", name, err)
+		}
 	}
 }
