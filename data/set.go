@@ -122,7 +122,8 @@ type Split struct {
 	partOf  []int    // parallel to shards: the source of each, counted from 1; 0 if any
 }
 
-// Verify reads every token and compares checksums, which OpenSet does for all splits if it is asked to verify.
+// Verify reads every token of the split and compares checksums. OpenSet with verify does so for all splits, and
+// compares digests.
 func (s *Split) Verify() error {
 	for _, sh := range s.shards {
 		if err := sh.verify(); err != nil {

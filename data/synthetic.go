@@ -111,7 +111,8 @@ func (s *Synthetic) Documents(ctx context.Context) iter.Seq2[Document, error] {
 	}
 }
 
-// begin begins to generate n documents from the first, or as many as there are. The function it returns waits for them.
+// begin starts to generate n documents from the first on, or as many as there are. The function it returns waits for
+// them.
 func (s *Synthetic) begin(first, n int) func() []Document {
 	docs := make([]Document, min(n, s.Docs-first))
 	done := make(chan struct{})

@@ -13,8 +13,8 @@
 //   - outputs alias nothing; where an op allows aliasing it says so, and then only exactly equal views;
 //   - sums run in at least fp32 (float64 on ref), and the result is rounded once to the output's dtype;
 //   - results are a pure function of the inputs: the same bits for any number of threads, and each row's result is
-//     independent of the other rows (a batch of n equals n alone). A device may except products of many rows, whose
-//     order of summation a library chooses, and chunks of prompts (Chunker); it states from where on;
+//     independent of the other rows (a batch of n equals n alone). A device may exempt products of many rows, whose
+//     order of summation a library chooses, and chunks of prompts (Chunker); it documents the limit;
 //   - wrong shapes or dtypes panic with the shapes in the text; device faults surface in Sync.
 //
 // A Device is used by one goroutine at a time.

@@ -129,7 +129,7 @@ func (f *chatFlags) run(a *app) error {
 		if errors.Is(err, io.EOF) {
 			a.note("")
 			if r, ok := a.in.(*os.File); ok && terminal(r) {
-				return nil // somebody has read it
+				return nil // the user has seen the errors
 			}
 			return failed
 		}
@@ -139,7 +139,7 @@ func (f *chatFlags) run(a *app) error {
 	}
 }
 
-// errUnanswered is the end of a chat from a pipe or a file with errors in it.
+// errUnanswered ends a chat whose input, a pipe or a file, had lines that failed.
 var errUnanswered = errors.New("some of the input was not answered")
 
 func (r *repl) turn(text string) error {

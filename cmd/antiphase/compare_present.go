@@ -17,18 +17,19 @@ var errAllDiverged = fmt.Errorf("every run diverged, so there is nothing to comp
 
 // presentExperiment prints the table and the verdicts of an experiment, or its page as JSON, and names the runs that
 // diverged.
-func presentExperiment(a *app, opt *experiment.Options, rows []experiment.Row, asJSON bool) (err error) {
+func presentExperiment(a *app, opt *experiment.Options, rows []experiment.Row, asJSON bool) error {
 	p := opt.Page(rows)
 	diverged, finished := outcomes(rows)
 	if len(diverged) > 0 {
 		a.note("warning: %d of %d runs diverged: %s", len(diverged), len(diverged)+finished,
 			strings.Join(diverged, ", "))
 	}
+	var end error
 	if len(diverged) > 0 && finished == 0 {
-		defer func() { err = errors.Join(err, errAllDiverged) }()
+		end = errAllDiverged
 	}
 	if asJSON {
-		return p.JSON(a.out)
+		return errors.Join(p.JSON(a.out), end)
 	}
 	if finished > 0 {
 		fmt.Fprint(a.out, p.Table(a.colored(a.out)))
@@ -39,7 +40,7 @@ func presentExperiment(a *app, opt *experiment.Options, rows []experiment.Row, a
 	for _, n := range p.Experiment.Next {
 		a.note("  %s", n)
 	}
-	return nil
+	return end
 }
 
 // outcomes are the names of the runs that diverged, and the number of those that came to their end.

@@ -139,7 +139,7 @@ const glossaryText = `Terms used in tables and pages.
                  the share of the last position's attention that goes to the tokens of the answer
   with sign      sums of a differential head that keep the sign of A1 − λ·A2, so subtracted attention counts as
                  negative; otherwise magnitudes are summed
-  bits per byte  loss divided by the bytes of the text, in bits: comparable between tokenizers
+  bits per byte  the loss of a whole text in bits, divided by its bytes: comparable between tokenizers
   chance, copy   floors of a score: what guessing earns, and what naming any hidden number earns
   checkpoint     the state of a run at a step: weights, optimiser, data position; a run folder keeps the newest
   context        the maximum number of tokens a model attends to

@@ -47,8 +47,8 @@ It is the smallest "antiphase compare": of three fixed plans (short, standard, l
 fits --minutes at this machine's speed. The same plan gives the same table wherever the same kernels run.
 Ctrl-C saves; the same command continues.
 
-One seed of one tiny model proves little: the verdict contains only statements that held in at least 9 of 10 seeds when
-the plan was measured with --seeds 10.`,
+One seed of one tiny model proves little: the verdict contains only statements that held in at least 9 of 10
+seeds when the plan was measured with --seeds 10.`,
 		Example: `  antiphase speedrun
   antiphase speedrun --plan long --dir runs/long
   antiphase speedrun --data notes.txt

@@ -145,6 +145,6 @@ func (d *Device) Sync() error {
 // Close frees what the device holds of its own.
 func (d *Device) Close() error { return d.drv.Close() }
 
-// ChunkRows is the number of rows of one sequence from which on they should be computed together: a block of Attention
-// reads each key once for 64 rows or more, AttentionCached once for each row.
+// ChunkRows is the number of rows of one sequence at and above which they should be computed together: a block of
+// Attention reads each key once for 64 rows or more, AttentionCached once for each row.
 func (d *Device) ChunkRows() int { return 32 }
